@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "base/testing/pod_attack.h"
+#include "base/testing/sanitizers.h"
 #include "client_tests/testing_client.h"
 #include "mount/idmapped_mount.h"
 #include "transport/local_link.h"
@@ -76,8 +77,12 @@ struct AttacksTest : ClientTest {
       const auto attack = begin();
       beside = std::max(beside, speed(10));
     }
-    RecordProperty("kept", std::to_string(beside / alone));
     return beside / alone;
+  }
+  // Sanitizers weigh on some threads more than on others.
+  static void expectKept(double part) {
+    RecordProperty("kept", std::to_string(part));
+    if (!kSanitized) EXPECT_GE(part, 0.8);
   }
   std::unique_ptr<RawPeer> attacker() {
     auto peer = std::make_unique<RawPeer>(agent.engine().addresses().front());
@@ -113,9 +118,7 @@ TEST_F(AttacksTest, TenThousandConnectionsUnderRandomNames) {
     if (got && got->header.type == FrameType::kCredit) held.push_back(std::move(peer));
   }
   EXPECT_LE(held.size(), 512u);
-  const double beside = speed();
-  RecordProperty("kept", std::to_string(beside / alone));
-  EXPECT_GE(beside, 0.8 * alone);
+  expectKept(speed() / alone);
 }
 
 TEST_F(AttacksTest, TokensOfAnotherNodeOfAnotherNamespaceAndRevoked) {
@@ -129,11 +132,9 @@ TEST_F(AttacksTest, TokensOfAnotherNodeOfAnotherNamespaceAndRevoked) {
   ControlRequest resolve;
   resolve.type = static_cast<std::uint16_t>(ClientMessage::kResolve);
   resolve.body = encodePath("/dataset/llm/model");
-  const double alone = speed();
-  std::atomic<bool> over{false};
   std::atomic<int> refused{0}, taken{0};
-  std::thread attacking([&] {
-    for (std::size_t i = 0; !over; ++i) {
+  const auto attack = [&](const std::stop_token& over) {
+    for (std::size_t i = 0; !over.stop_requested(); ++i) {
       RawPeer peer(agent.engine().addresses().front());
       if (!peer.joinAsClient(tokens[i % tokens.size()], "attacker")) {
         ++refused;
@@ -143,14 +144,10 @@ TEST_F(AttacksTest, TokensOfAnotherNodeOfAnotherNamespaceAndRevoked) {
       const auto answer = asked ? peer.expect<ControlAnswer>() : std::nullopt;
       ++(answer && answer->code == ErrorCode::kPermissionDenied ? refused : taken);
     }
-  });
-  const double beside = speed();
-  over = true;
-  attacking.join();
+  };
+  expectKept(keptBeside([&] { return std::jthread(attack); }));
   EXPECT_EQ(taken, 0);
   EXPECT_GT(refused, 0);
-  RecordProperty("kept", std::to_string(beside / alone));
-  EXPECT_GE(beside, 0.8 * alone);
 }
 
 TEST_F(AttacksTest, ReadersThatTrickle) {
@@ -176,8 +173,7 @@ TEST_F(AttacksTest, ReadersThatTrickle) {
   const double beside = speed();
   over = true;
   trickling.join();
-  RecordProperty("kept", std::to_string(beside / alone));
-  EXPECT_GE(beside, 0.8 * alone);
+  expectKept(beside / alone);
 }
 
 // A pod on the agent's node, with a dataset of its own and the right to advise.
@@ -277,13 +273,11 @@ struct LocalAttacksTest : AttacksTest {
 
 TEST_F(LocalAttacksTest, FilesThatAPodKeepsOpenAndLetsGoOf) {
   for (std::uint64_t which = 0; refused == 0; ++which) runOn(*reactor, open(which));
-  EXPECT_GE(keptBeside([&] {
-              return std::jthread([&](const std::stop_token& over) {
-                for (std::uint64_t which = 0; !over.stop_requested(); ++which)
-                  runOn(*reactor, openAndLetGo(which));
-              });
-            }),
-            0.8);
+  const auto attack = [&](const std::stop_token& over) {
+    for (std::uint64_t which = 0; !over.stop_requested(); ++which)
+      runOn(*reactor, openAndLetGo(which));
+  };
+  expectKept(keptBeside([&] { return std::jthread(attack); }));
   EXPECT_LE(kept.size(), kAttackersFiles);
   EXPECT_LE(bytesOnDisk(), kAttackedBudget);
 }
@@ -326,7 +320,7 @@ TEST_F(LocalAttacksTest, DescriptorsThatAPodTriesToWriteTo) {
     runOn(*reactor, open(0));
     return !kept.empty();
   }));
-  EXPECT_GE(keptBeside([&] { return std::make_unique<WritingPod>(kept[0].get()); }), 0.8);
+  expectKept(keptBeside([&] { return std::make_unique<WritingPod>(kept[0].get()); }));
   std::string bytes(kChunkBytes, '\0');
   EXPECT_EQ(pread(kept[0].get(), bytes.data(), bytes.size(), 0),
             static_cast<ssize_t>(bytes.size()));

@@ -1,6 +1,7 @@
 """pygd2fs: synchronous calls, and memory of every kind."""
 
 import array
+import asyncio
 import atexit
 import ctypes
 import errno
@@ -96,6 +97,40 @@ class PublishedProgramsTest(AgentTest):
                     done.append(offset)
         self.assertEqual(sorted(done), [0, 7, 4096])
         self.assertIsNone(client.Write("/file", 0, sges, 0, ""))
+
+    def test_a_connector_that_awaits(self):
+        client = pygd2fs.Client(
+            self.address, "rdma://127.0.0.1,rdma://127.0.0.2", "test", iothreads=1, memthreads=1, streams=1
+        )
+        self.addCleanup(client.close)
+        layer = ctypes.create_string_buffer(4096)
+        of_layer = client.RegIOMEM(ctypes.addressof(layer), len(layer))
+
+        async def direct():
+            regions = [(ctypes.addressof(layer) + begin, 512) for begin in (2048, 0)]
+            sges = [pygd2fs.SGE(address, length, of_layer) for address, length in regions]
+            request = await client.ReadAsync("/file", 7, sges, 0)
+            self.assertEqual((request.Status(), request.Value()), (0, sum(sge.length for sge in sges)))
+            self.assertEqual(layer.raw[2048:2560] + layer.raw[:512], self.expected[7:1031])
+
+        async def bounce():
+            memory = ctypes.create_string_buffer(1000)
+            iomem = client.RegIOMEM(ctypes.addressof(memory), len(memory))
+            try:
+                request = await client.ReadAsync(
+                    "/file", 1, [pygd2fs.SGE(ctypes.addressof(memory), len(memory), iomem)], 0
+                )
+                self.assertEqual((request.Status(), request.Value()), (0, len(memory)))
+            finally:
+                client.DeregIOMEM(iomem)
+            self.assertEqual(memory.raw, self.expected[1:1001])
+
+        async def run():
+            await asyncio.gather(*(each() for each in (direct, bounce, bounce)))
+            sge = pygd2fs.SGE(ctypes.addressof(layer), len(layer), of_layer)
+            self.assertIsNone(await client.WriteAsync("/file", 0, [sge], 0))
+
+        asyncio.run(run())
 
     def test_a_backend_that_waits(self):
         client = pygd2fs.Client(self.address, "tcp://127.0.0.1", "test", iothreads=1, memthreads=1, streams=1)
