@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "files/forwarding_file_system.h"
 #include "reactor/synchronization.h"
 
 namespace hearth {
@@ -71,14 +72,14 @@ class WatchedFileSystem::Watched {
   }
 };
 
-class WatchedFileSystem::WatchedFile final : public File {
+class WatchedFileSystem::WatchedFile final : public ForwardingFile {
  public:
   WatchedFile(std::shared_ptr<const Disk> disk, std::unique_ptr<File> file)
-      : disk_(std::move(disk)), file_(std::move(file)) {}
+      : ForwardingFile(std::move(file)), disk_(std::move(disk)) {}
   ~WatchedFile() override {
     // The kernel may wait for the disk to close it.
     if (disk_->watch->changesHang())
-      disk_->watch->threads().run([last = std::move(file_)]() mutable { last.reset(); });
+      disk_->watch->threads().run([last = std::move(below_)]() mutable { last.reset(); });
   }
 
   Task<Result<std::size_t>> readAt(std::span<std::byte> into, std::uint64_t offset) override {
@@ -105,29 +106,17 @@ class WatchedFileSystem::WatchedFile final : public File {
   }
   Task<Result<std::size_t>> readKept(std::span<std::byte> into, std::uint64_t offset,
                                      std::shared_ptr<const void> keep) override {
-    return watched(DiskOperation::kRead, file_->readAt(into, offset), std::move(keep));
+    return watched(DiskOperation::kRead, below_->readAt(into, offset), std::move(keep));
   }
   Task<Status> writeKept(std::span<const std::byte> from, std::uint64_t offset,
                          std::shared_ptr<const void> keep) override {
-    return watched(DiskOperation::kWrite, file_->writeAt(from, offset), std::move(keep));
+    return watched(DiskOperation::kWrite, below_->writeAt(from, offset), std::move(keep));
   }
-  Task<Status> syncData() override { return watched(DiskOperation::kSync, file_->syncData()); }
+  Task<Status> syncData() override { return watched(DiskOperation::kSync, below_->syncData()); }
   Task<Status> truncate(std::uint64_t size) override {
-    return watched(DiskOperation::kTruncate, file_->truncate(size));
+    return watched(DiskOperation::kTruncate, below_->truncate(size));
   }
-  Task<Result<FileInfo>> info() override { return watched(DiskOperation::kInfo, file_->info()); }
-  Task<Status> lock() override { return file_->lock(); }
-  int descriptor() const override { return file_->descriptor(); }
-  std::size_t readInMemory(std::span<std::byte> into, std::uint64_t offset) override {
-    return file_->readInMemory(into, offset);
-  }
-  Result<std::size_t> readWaiting(std::span<std::byte> into, std::uint64_t offset) override {
-    return file_->readWaiting(into, offset);
-  }
-  bool inMemory(std::uint64_t offset, std::uint64_t length) override {
-    return file_->inMemory(offset, length);
-  }
-  Result<const std::byte*> map(std::uint64_t size) override { return file_->map(size); }
+  Task<Result<FileInfo>> info() override { return watched(DiskOperation::kInfo, below_->info()); }
 
  private:
   // The call has the file, too.
@@ -135,12 +124,11 @@ class WatchedFileSystem::WatchedFile final : public File {
   Task<T> watched(DiskOperation operation, Task<T> work,
                   std::shared_ptr<const void> keep = nullptr) {
     auto all = std::make_shared<std::pair<std::shared_ptr<File>, std::shared_ptr<const void>>>(
-        file_, std::move(keep));
+        below_, std::move(keep));
     return Watched::run(disk_, operation, std::move(work), std::move(all));
   }
 
   const std::shared_ptr<const Disk> disk_;
-  std::shared_ptr<File> file_;
 };
 
 WatchedFileSystem::WatchedFileSystem(Reactor& reactor, FileSystem& files,

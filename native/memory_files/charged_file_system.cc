@@ -6,10 +6,10 @@
 
 namespace hearth {
 
-class ChargedFileSystem::ChargedFile final : public File {
+class ChargedFileSystem::ChargedFile final : public ForwardingFile {
  public:
   ChargedFile(std::unique_ptr<File> below, const Terms& terms, std::uint64_t size)
-      : below_(std::move(below)), terms_(terms), turn_(terms.reactor, 1), size_(size) {
+      : ForwardingFile(std::move(below)), terms_(terms), turn_(terms.reactor, 1), size_(size) {
     taken_.resize((size + kPieceBytes - 1) / kPieceBytes);
   }
 
@@ -27,24 +27,6 @@ class ChargedFileSystem::ChargedFile final : public File {
     taken_.resize((size + kPieceBytes - 1) / kPieceBytes);
     co_return Status();
   }
-
-  Task<Result<std::size_t>> readAt(std::span<std::byte> into, std::uint64_t offset) override {
-    return below_->readAt(into, offset);
-  }
-  Task<Status> syncData() override { return below_->syncData(); }
-  Task<Result<FileInfo>> info() override { return below_->info(); }
-  Task<Status> lock() override { return below_->lock(); }
-  int descriptor() const override { return below_->descriptor(); }
-  std::size_t readInMemory(std::span<std::byte> into, std::uint64_t offset) override {
-    return below_->readInMemory(into, offset);
-  }
-  Result<std::size_t> readWaiting(std::span<std::byte> into, std::uint64_t offset) override {
-    return below_->readWaiting(into, offset);
-  }
-  bool inMemory(std::uint64_t offset, std::uint64_t length) override {
-    return below_->inMemory(offset, length);
-  }
-  Result<const std::byte*> map(std::uint64_t size) override { return below_->map(size); }
 
  private:
   // Writes of one piece wait for the first of them to take its room. What lies behind the end, as
@@ -66,7 +48,6 @@ class ChargedFileSystem::ChargedFile final : public File {
     co_return done;
   }
 
-  const std::unique_ptr<File> below_;
   const Terms& terms_;
   Semaphore turn_;
   std::uint64_t size_;
