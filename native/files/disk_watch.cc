@@ -65,7 +65,7 @@ std::optional<DiskWatch::Call> DiskWatch::begin(DiskOperation operation, bool tr
   const std::lock_guard lock(mutex_);
   if (!trial && refuses(operation)) return std::nullopt;
   Kind& kind = kinds_[static_cast<std::size_t>(operation)];
-  if (kind.begun.empty()) kind.stalled = {};
+  if (kind.begun.empty()) kind.stalled = kind.still = {};
   kind.begun.push_back(Clock::now());
   return Call(*this, operation, std::prev(kind.begun.end()));
 }
@@ -74,7 +74,11 @@ void DiskWatch::end(DiskOperation operation, Call::Place place) {
   const std::lock_guard lock(mutex_);
   Kind& kind = kinds_[static_cast<std::size_t>(operation)];
   kind.begun.erase(place);
-  kind.stalled = {};
+  kind.stalled = kind.still = {};
+  if (!showsWriting(operation)) return;
+  for (std::size_t i = 0; i < kDiskOperations; ++i) {
+    if (!isRead(static_cast<DiskOperation>(i))) kinds_[i].still = {};
+  }
 }
 
 // A process that did not run, or a reactor that was busy, counts two looks at most: what has ended
@@ -87,9 +91,12 @@ void DiskWatch::look() {
   for (std::size_t i = 0; i < kDiskOperations; ++i) {
     Kind& kind = kinds_[i];
     if (kind.begun.empty()) continue;
-    kind.stalled += now - std::max(since, std::min(kind.begun.front(), now));
+    const Clock::duration passed = now - std::max(since, std::min(kind.begun.front(), now));
+    kind.stalled += passed;
+    kind.still += passed;
     const auto operation = static_cast<DiskOperation>(i);
-    if (kind.stalled < stall_ || refuses(operation)) continue;
+    const bool hangs = kind.still >= stall_ || kind.stalled >= std::max(stall_, kLongestChange);
+    if (!hangs || refuses(operation)) continue;
     if (!changesHang()) hanging_ = nameOf(operation);
     (isRead(operation) ? readsHang_ : changesHang_).store(true, std::memory_order_release);
     if (hung_) hung_();

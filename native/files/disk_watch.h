@@ -1,6 +1,10 @@
 // Finds out that a disk hangs: calls of one kind are under way and none of them ends. Each disk has
 // threads of its own for calls that block, so that a disk that hangs takes none from the others.
 //
+// A sync waits for all that is being written, and a change of a folder may wait for a sync: on a
+// disk of limited speed that takes seconds. So while writes or syncs end, no change counts as
+// hanging before kLongestChange.
+//
 // Once a disk hangs, nobody waits for it: WatchedFileSystem gives up the waits for calls under way
 // and refuses further ones. The calls themselves end when the kernel lets them. Only after that a
 // new call may be tried, so that no late call undoes the work of one that came after it.
@@ -50,6 +54,8 @@ class DiskWatch {
   static constexpr Clock::duration kLook = std::chrono::milliseconds(100);
   // A reader waits no longer for a disk, and has a second to get the bytes from elsewhere.
   static constexpr Clock::duration kStall = std::chrono::milliseconds(1500);
+  // The disk hangs when no change of a kind has ended for so long, whatever else ends.
+  static constexpr Clock::duration kLongestChange = std::chrono::seconds(15);
 
   // `path`: a folder with all files of the disk that are watched. `threads`: at most so many for
   // calls that block.
@@ -57,7 +63,7 @@ class DiskWatch {
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] ThreadPool& threads() { return threads_; }
-  // The disk hangs when no call of a kind has ended for so long; kStall at first.
+  // The disk hangs when no call of a kind has ended for so long, and no write; kStall at first.
   void setStall(Clock::duration stall);
   // `hung`: called when the disk begins to hang, on the thread that finds it out, until it is
   // replaced. It must not call this object.
@@ -113,9 +119,14 @@ class DiskWatch {
   struct Kind {
     std::list<Clock::time_point> begun;  // of those under way, the first one first
     Clock::duration stalled{};           // for so long none has ended
+    Clock::duration still{};             // and, where it is a change, no write or sync either
   };
   [[nodiscard]] static bool isRead(DiskOperation operation) {
     return operation == DiskOperation::kOpenToRead || operation == DiskOperation::kRead;
+  }
+  [[nodiscard]] static bool showsWriting(DiskOperation operation) {
+    return operation == DiskOperation::kWrite || operation == DiskOperation::kSync ||
+           operation == DiskOperation::kSyncDirectory;
   }
   void end(DiskOperation operation, Call::Place place);
   [[nodiscard]] bool isIdleLocked() const;

@@ -107,6 +107,27 @@ TEST_F(DiskWatchTest, AChangeThatHangsLeavesReads) {
   EXPECT_EQ(run(files.unlink(disk + "/a")).code(), ErrorCode::kUnavailable);
 }
 
+TEST_F(DiskWatchTest, ASyncIsWaitedForAsLongAsWritesEnd) {
+  std::optional<DiskWatch::Call> sync = watch->begin(DiskOperation::kSync);
+  // Each look counts for at most two of DiskWatch::kLook.
+  const auto look = [this] {
+    std::this_thread::sleep_for(DiskWatch::kLook);
+    watch->look();
+  };
+  for (int i = 0; i < 5; ++i) {
+    look();
+    (void)watch->begin(DiskOperation::kWrite);
+    (void)watch->begin(DiskOperation::kInfo);
+    EXPECT_FALSE(watch->changesHang());
+  }
+  EXPECT_TRUE(eventually([&] {
+    look();
+    (void)watch->begin(DiskOperation::kInfo);  // says nothing of what is written
+    return watch->changesHang();
+  }));
+  sync.reset();
+}
+
 TEST_F(DiskWatchTest, ATrialIsMadeAllTheSameAndGivenUpWhenItHangs) {
   faults->hang({DiskOperation::kUnlink});
   EXPECT_EQ(run(files.unlink(disk + "/none")).code(), ErrorCode::kUnavailable);
