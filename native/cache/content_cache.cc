@@ -193,6 +193,7 @@ class DiskContentCache final : public ContentCache {
     return keys;
   }
   void noteScrubbed(const ContentKey& key, Clock::time_point at) override {
+  WatchedFileSystem& files() const override { return core_->filesHere(); }
     if (const auto entry = core_->index.find(key)) entry->scrubbedAt = at;
   }
   bool verifiedWhole(const ContentKey& key) const override {

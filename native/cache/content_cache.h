@@ -17,7 +17,7 @@
 #include "base/result.h"
 #include "cache/cluster_copies.h"
 #include "files/disk_watch.h"
-#include "files/file_system.h"
+#include "files/watched_file_system.h"
 #include "manifest/manifest.h"
 #include "reactor/reactor.h"
 
@@ -265,6 +265,9 @@ class ContentCache {
   // The first directory that open() could use has the manifests; views must be on the file system
   // of the files they link.
   [[nodiscard]] virtual std::string manifestDirectory() const = 0;
+  // Any shard: the files as that shard uses them, of which those in the cache directories are
+  // watched: nobody waits for a disk that hangs. Live as long as this object.
+  [[nodiscard]] virtual WatchedFileSystem& files() const = 0;
 
   // On shards[0]. Links every file of a complete manifest as a tree `views/<digest>`, built aside
   // and renamed, read-only directories; returns its path. kNotFound when a file is incomplete, or

@@ -1,6 +1,7 @@
 #include "dataset/manifest_store.h"
 
 #include <algorithm>
+#include <array>
 
 namespace hearth {
 namespace {
@@ -140,7 +141,7 @@ Task<Result<std::shared_ptr<const Manifest>>> ManifestStore::parse(
 Task<Result<std::shared_ptr<Dataset>>> ManifestStore::add(std::vector<std::byte> bytes) {
   const Result<std::shared_ptr<const Manifest>> parsed = co_await parse(bytes);
   if (!parsed.ok()) co_return parsed.error();
-  co_return co_await store((*parsed)->digest(), std::move(bytes));
+  co_return co_await store(*parsed, std::move(bytes));
 }
 
 Task<Result<std::shared_ptr<Dataset>>> ManifestStore::add(
@@ -151,17 +152,28 @@ Task<Result<std::shared_ptr<Dataset>>> ManifestStore::add(
   co_return co_await add(std::move(*bytes));
 }
 
-Task<Result<std::shared_ptr<Dataset>>> ManifestStore::store(Sha256Digest digest,
-                                                            std::vector<std::byte> bytes) {
+Task<Result<std::shared_ptr<Dataset>>> ManifestStore::store(
+    std::shared_ptr<const Manifest> manifest, std::vector<std::byte> bytes) {
+  const Sha256Digest digest = manifest->digest();
   const std::unique_ptr<Turn> ours = co_await turn(digest);
   if (auto known = find(digest)) co_return known;
   const Status written = co_await write(digest, bytes);
-  if (!written.ok()) co_return written.error().within("storing manifest " + hexOf(digest));
-  co_return co_await openLocal(digest);
+  if (written.ok()) co_return co_await openLocal(digest);
+  log(ports_.events, EngineEvent::Level::kWarn,
+      "manifest " + hexOf(digest) +
+          " is in memory until the agent ends, as it cannot be stored: " + written.error().message);
+  co_return remember(std::move(manifest));
 }
 
 Task<Result<std::shared_ptr<Dataset>>> ManifestStore::openLocal(Sha256Digest digest) {
   const std::string file = path(digest);
+  // Only calls through `files` end where the disk hangs, so they find out whether it answers before
+  // a thread of the pool for whole files waits for it.
+  const Result<std::unique_ptr<File>> there = co_await ports_.files.open(file, {});
+  if (!there.ok()) co_return there.error();
+  std::array<std::byte, 1> first;
+  const Result<std::size_t> read = co_await (*there)->readAt(first, 0);
+  if (!read.ok()) co_return read.error();
   auto open = [&file, &digest] { return Manifest::open(file, digest); };
   const Result<std::shared_ptr<const Manifest>> manifest =
       co_await ports_.reactor.offload(ports_.wholeFiles, open);
@@ -191,7 +203,7 @@ Task<Result<std::shared_ptr<Dataset>>> ManifestStore::open(Sha256Digest digest) 
           {{"peer", node}});
       continue;
     }
-    co_return co_await store(digest, std::move(*bytes));
+    co_return co_await store(*parsed, std::move(*bytes));
   }
   co_return Error{ErrorCode::kNotFound,
                   "manifest " + hexOf(digest) +
@@ -243,6 +255,13 @@ Task<std::vector<std::shared_ptr<Dataset>>> ManifestStore::list() {
       std::unique_ptr<Turn> ours = co_await turn(digest->bytes);
       const Result<std::shared_ptr<Dataset>> opened = co_await openLocal(digest->bytes);
       ours.reset();
+      const bool unread =
+          opened.code() == ErrorCode::kUnavailable || opened.code() == ErrorCode::kIoError;
+      if (unread) {
+        log(ports_.events, EngineEvent::Level::kWarn,
+            "a manifest cannot be read now: " + opened.error().message);
+        continue;
+      }
       if (!opened.ok()) {
         log(ports_.events, EngineEvent::Level::kError,
             "removing a manifest that cannot be used: " + opened.error().message);

@@ -20,6 +20,7 @@ namespace hearth {
 // The parts of the engine's home shard that the store uses. They outlive the store.
 struct ManifestPorts {
   Reactor& reactor;
+  // Those of the cache directory: calls block threads of its disk alone, and end where it hangs.
   FileSystem& files;
   // For what goes through a whole manifest, of which some have hundreds of MiB: the reactor's
   // helpers are for quick calls, which the shard's opens and writes wait for.
@@ -35,7 +36,8 @@ class ManifestStore {
   // The objects in `ports` must outlive this one.
   explicit ManifestStore(ManifestPorts ports);
 
-  // Checks the bytes, writes them durably and opens them.
+  // Checks the bytes, writes them durably and opens them. Where the disk fails they stay in memory,
+  // which is logged: the agent has the manifest until it ends.
   [[nodiscard]] Task<Result<std::shared_ptr<Dataset>>> add(std::vector<std::byte> bytes);
   // Builds it before. Errors also as ManifestBuilder::build().
   [[nodiscard]] Task<Result<std::shared_ptr<Dataset>>> add(
@@ -68,9 +70,9 @@ class ManifestStore {
   // The digest is computed as well.
   [[nodiscard]] Task<Result<std::shared_ptr<const Manifest>>> parse(
       const std::vector<std::byte>& bytes);
-  // `bytes` are those of the manifest that has this digest.
-  [[nodiscard]] Task<Result<std::shared_ptr<Dataset>>> store(Sha256Digest digest,
-                                                             std::vector<std::byte> bytes);
+  // `manifest`: parsed from `bytes`.
+  [[nodiscard]] Task<Result<std::shared_ptr<Dataset>>> store(
+      std::shared_ptr<const Manifest> manifest, std::vector<std::byte> bytes);
   // In its turn, both.
   [[nodiscard]] Task<Result<std::shared_ptr<Dataset>>> openLocal(Sha256Digest digest);
   [[nodiscard]] Task<Status> write(const Sha256Digest& digest, std::span<const std::byte> bytes);

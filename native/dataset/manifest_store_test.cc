@@ -44,7 +44,7 @@ struct ManifestStoreTest : testing::Test {
     std::string name = (std::filesystem::temp_directory_path() / "hearth-dataset-XXXXXX").string();
     folder = mkdtemp(name.data());
     store = std::make_unique<ManifestStore>(
-        ManifestPorts{*reactor, files, pool, view, peers, folder,
+        ManifestPorts{*reactor, diskFiles, pool, view, peers, folder,
                       [this](EngineEvent event) { lines.push_back(std::move(event.message)); }});
   }
   ~ManifestStoreTest() override {
@@ -66,7 +66,8 @@ struct ManifestStoreTest : testing::Test {
   std::shared_future<void> held = released.get_future().share();
   std::unique_ptr<Reactor> reactor = std::move(*Reactor::create());
   PosixFileSystem files{*reactor};
-  ThreadPool pool{{.threads = kThreads}};
+  ThreadPool pool{{.threads = kThreads}}, diskThreads{{.threads = kThreads}};
+  PosixFileSystem diskFiles{*reactor, diskThreads};
   std::shared_ptr<const ClusterView> view =
       std::make_shared<const ClusterView>("self", std::vector<ClusterMember>());
   Peers peers;
@@ -106,8 +107,10 @@ TEST_F(ManifestStoreTest, ManifestsThatAreOpenedHoldUpNoQuickCalls) {
       EXPECT_EQ(ended, 0u) << "no manifest came before the quick calls";
       // Opened for both ways so that this waits for none of them.
       std::vector<int> others;
-      for (const Sha256Digest& digest : late)
+      for (const Sha256Digest& digest : late) {
         others.push_back(open(test.pathOf(digest).c_str(), O_RDWR | O_CLOEXEC));
+        EXPECT_EQ(write(others.back(), "x", 1), 1);  // for the read of the first byte
+      }
       co_await gate.close();
       EXPECT_EQ(ended, late.size());
       for (const int other : others) close(other);

@@ -136,8 +136,8 @@ Task<Status> Engine::startServices(const EngineOptions& options) {
 void Engine::createServices(const EngineOptions& options) {
   Shard& shard = *commons_.shards.front();
   manifests_ = std::make_unique<ManifestStore>(
-      ManifestPorts{*shard.reactor, *shard.files, commons_.wholeFiles, shard.view, *shard.transport,
-                    commons_.cache->manifestDirectory(), commons_.events});
+      ManifestPorts{*shard.reactor, commons_.cache->files(), commons_.wholeFiles, shard.view,
+                    *shard.transport, commons_.cache->manifestDirectory(), commons_.events});
   commons_.warming = std::make_unique<WarmPorts>(
       WarmPorts{*commons_.cache, commons_.wholeFiles, commons_.events, {}});
   for (const std::unique_ptr<Shard>& each : commons_.shards) {

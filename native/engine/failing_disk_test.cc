@@ -54,6 +54,18 @@ TEST_F(FailingDisk, AJobEndsOnTheOther) {
   const CacheStatistics cache = agent->engine().commons().cache->statistics();
   EXPECT_NE(cache.directories[0].failure, "");
   EXPECT_EQ(cache.directories[1].failure, "");
+  // The first directory would have its manifest.
+  Origin later;
+  for (int i = 0; i < 3; ++i) later.add("later" + std::to_string(i), 5'000'000);
+  const auto second = agent->add(later);
+  WarmOptions options;
+  options.job = "later";
+  options.entries = filesOf(*second->manifest);
+  options.dataset = second;
+  ASSERT_TRUE(agent->engine().warm(std::move(options)).ok());
+  EXPECT_TRUE(eventually(
+      [&] { return agent->engine().findJob("later")->progress().state == WarmState::kSucceeded; }));
+  expectAllOnTheOther(*agent, *second);
 }
 
 TEST_F(FailingDisk, AnAgentStartsWithoutIt) {

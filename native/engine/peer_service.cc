@@ -226,9 +226,15 @@ Task<std::shared_ptr<PeerService::Reading>> PeerService::openManifest(Sha256Dige
   reading_[digest] = reading;
   const std::string path =
       shard_.commons.cache->manifestDirectory() + "/" + ContentKey{digest}.hex();
-  auto open = [path] { return Manifest::open(path, std::nullopt); };
-  Result<std::shared_ptr<const Manifest>> manifest = co_await shard_.reactor->offload(open);
-  if (manifest.ok()) reading->manifest = std::move(*manifest);
+  // Reads the header alone. The call may go on where the disk hangs.
+  const auto opened = std::make_shared<std::shared_ptr<const Manifest>>();
+  std::function<void()> open = [path, opened] {
+    Result<std::shared_ptr<const Manifest>> manifest = Manifest::open(path, std::nullopt);
+    if (manifest.ok()) *opened = std::move(*manifest);
+  };
+  const Status called = co_await shard_.commons.cache->files().call(
+      path, DiskOperation::kOpenToRead, std::move(open));
+  if (called.ok()) reading->manifest = std::move(*opened);
   reading->opened.set();
   co_return reading;
 }
