@@ -60,6 +60,8 @@ inline Task<Status> fill(ContentCache& cache, ContentKey key, std::uint64_t size
     const Status written = co_await writeWhole(*acquired, chunk);
     if (!written.ok()) co_return written;
   }
+  // As a warm job does.
+  if (size == 0) co_return co_await (*acquired)->claimed();
   co_return Status();
 }
 

@@ -90,7 +90,7 @@ class DiskContentCache final : public ContentCache {
                       "a file of " + std::to_string(size) +
                           " bytes is larger than a cache file can be (16 TiB)"};
     }
-    const ShardContext& here = core_->shards[shardOf(key, core_->shards.size())];
+    Reactor& here = core_->shards[shardOf(key, core_->shards.size())].reactor;
     for (;;) {
       std::shared_ptr<CacheEntry> entry = core_->index.find(key);
       if (entry && isMisplaced(*entry) && core_->index.abandon(entry)) {
@@ -109,17 +109,10 @@ class DiskContentCache final : public ContentCache {
       }
       const std::shared_ptr<OpenCacheFile> file = OpenCacheFile::open(*core_, entry);
       if (!file) {
-        co_await core_->index.settled(entry, here.reactor);
+        co_await core_->index.settled(entry, here);
         continue;
       }
       file->touch();
-      Status ready;
-      // A caller that needs the empty file on the disk asks again by claimed(). Readers of no bytes
-      // do not, and wait for no room.
-      if (size == 0) (void)co_await file->makeEmpty(Evictor::Room::kFree);
-      // Readers do without the mode, which a view sets again.
-      if (executable) ready = co_await file->makeExecutable(here.files);
-      if (!ready.ok() && ready.code() != ErrorCode::kUnavailable) co_return ready.error();
       std::shared_ptr<CachedFile> result = file;
       co_return std::move(result);
     }
@@ -193,7 +186,6 @@ class DiskContentCache final : public ContentCache {
     return keys;
   }
   void noteScrubbed(const ContentKey& key, Clock::time_point at) override {
-  WatchedFileSystem& files() const override { return core_->filesHere(); }
     if (const auto entry = core_->index.find(key)) entry->scrubbedAt = at;
   }
   bool verifiedWhole(const ContentKey& key) const override {
@@ -201,6 +193,7 @@ class DiskContentCache final : public ContentCache {
     return entry && entry->verified();
   }
   std::string manifestDirectory() const override { return manifests_; }
+  WatchedFileSystem& files() const override { return core_->filesHere(); }
 
   Task<Result<std::string>> buildView(std::shared_ptr<const Manifest> manifest) override {
     return core_->views.build(std::move(manifest));

@@ -215,10 +215,10 @@ class ContentCache {
   // Commits what is written, releases the locks. Call on shards[0] before destruction.
   [[nodiscard]] virtual Task<void> close() = 0;
 
-  // On the key's shard. The file, made when absent; it stays in use (never evicted) while anyone
-  // holds the pointer. kInvalidArgument when it is known with another size. `executable`: mode
-  // 0555, else 0444. Never for want of room: a file that cannot be made is there to be read
-  // through.
+  // On the key's shard. The file, which stays in use (never evicted) while anyone holds the
+  // pointer. kInvalidArgument when it is known with another size. Waits for no disk: its first
+  // chunk makes it there, or claimed() when it is empty. `executable`: the mode that it is made
+  // with, 0555, else 0444; a view sets that of files that are there.
   [[nodiscard]] virtual Task<Result<std::shared_ptr<CachedFile>>> acquire(ContentKey key,
                                                                           std::uint64_t size,
                                                                           bool executable) = 0;

@@ -410,6 +410,8 @@ TEST_F(ContentCacheTest, AnEmptyFileIsCompleteAndThere) {
   open();
   const auto file = acquire(keyOf(1), 0);
   EXPECT_TRUE(file->complete());
+  EXPECT_FALSE(std::filesystem::exists(file->path())) << "its readers do not need it";
+  ASSERT_TRUE(shards.run(shardOfKey(keyOf(1)), file->claimed()).ok());
   EXPECT_TRUE(std::filesystem::exists(file->path()));
   EXPECT_TRUE(file->verified(0, 0).ok());
   EXPECT_GE(*file->descriptor(), 0);

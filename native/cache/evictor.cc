@@ -30,7 +30,7 @@ Task<Status> Evictor::measure(CacheDirectory& directory, FileSystem& files) {
 }
 
 Task<Status> Evictor::reserve(CacheDirectory& directory, std::uint64_t bytes,
-                              const ShardContext& back, Room room) {
+                              const ShardContext& back) {
   SpaceBudget::Answer answer = directory.budget().reserve(bytes);
   if (answer == SpaceBudget::Answer::kMeasureFirst) {
     const Status measured = co_await measure(directory, back.files);
@@ -38,10 +38,6 @@ Task<Status> Evictor::reserve(CacheDirectory& directory, std::uint64_t bytes,
     answer = directory.budget().reserve(bytes);
   }
   if (answer == SpaceBudget::Answer::kReserved) co_return Status();
-  if (room == Room::kFree) {
-    co_return Error{ErrorCode::kOutOfSpace,
-                    "cache directory " + directory.path() + " is full; none was evicted for this"};
-  }
   co_await directory.home().reactor.enter();
   // From here, so that questions of those before count, too.
   Inquiry inquiry{.askedBefore = directory.asked()};

@@ -39,18 +39,13 @@ class Evictor {
   // Files that one question is about.
   static constexpr std::size_t kMaxAsked = 64;
 
-  enum class Room : std::uint8_t {
-    kFree,  // what is free now
-    kMade,  // others are evicted for it if needed
-  };
-
   // `core` must remain live while this object is used.
   explicit Evictor(CacheCore& core) : core_(core) {}
 
-  // Any shard; continues on `back`. Reserves in the directory's budget. kOutOfSpace when there is
-  // no room of that kind; if some could be made, with what is used, pinned and in use.
+  // Any shard; continues on `back`. Reserves in the directory's budget, and evicts others if
+  // needed. kOutOfSpace when none may go, with what is used, pinned and in use.
   [[nodiscard]] Task<Status> reserve(CacheDirectory& directory, std::uint64_t bytes,
-                                     const ShardContext& back, Room room);
+                                     const ShardContext& back);
   // As ContentCache::evict; continues on `back`.
   [[nodiscard]] Task<Result<EvictOutcome>> evict(ContentKey key, Reactor& back);
 

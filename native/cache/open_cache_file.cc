@@ -228,7 +228,7 @@ Task<Status> OpenCacheFile::writeChunk(std::uint32_t chunk, std::span<const std:
   }
   touch();
   if (resident(chunk)) co_return Status();
-  // The log claims the chunk, which cannot be read now: the claim stays.
+  // The log goes on claiming the chunk, which nobody can read now.
   if (entry_->resident(chunk)) co_return Error{ErrorCode::kIoError, entry_->directory.failure()};
   const auto written = std::make_shared<Event>(shard_.reactor);
   writing_.emplace(chunk, written);
@@ -266,8 +266,7 @@ Task<Status> OpenCacheFile::writeAbsent(std::uint32_t chunk, ChunkState before, 
     co_return ready;
   }
   const std::uint64_t room = allocatedBytes(data.bytes.size());
-  if (ready.ok())
-    ready = co_await core_->evictor.reserve(directory, room, shard_, Evictor::Room::kMade);
+  if (ready.ok()) ready = co_await core_->evictor.reserve(directory, room, shard_);
   if (!ready.ok()) {
     entry_->failWrite(chunk, ChunkState::kAbsent);
     co_return ready;
@@ -360,9 +359,9 @@ Task<Result<std::unique_ptr<File>>> OpenCacheFile::openForWriting() {
   co_return std::move(opened);
 }
 
-Task<Status> OpenCacheFile::makeEmpty(Evictor::Room room) {
+Task<Status> OpenCacheFile::makeEmpty() {
   if (entry_->charged != 0) co_return Status();
-  Status done = co_await core_->evictor.reserve(entry_->directory, kAllocationBytes, shard_, room);
+  Status done = co_await core_->evictor.reserve(entry_->directory, kAllocationBytes, shard_);
   if (!done.ok()) co_return done;
   done = co_await openWriter();
   if (!done.ok()) {
@@ -389,7 +388,7 @@ Task<Status> OpenCacheFile::makeExecutable(FileSystem& files) {
 
 Task<Status> OpenCacheFile::claimed() {
   const auto self = shared_from_this();
-  if (size() == 0) co_return co_await makeEmpty(Evictor::Room::kMade);
+  if (size() == 0) co_return co_await makeEmpty();
   std::vector<std::uint32_t> unclaimed;
   for (std::uint32_t chunk = 0; chunk < entry_->chunkCount(); ++chunk) {
     if (entry_->state(chunk) == ChunkState::kResident) unclaimed.push_back(chunk);

@@ -69,9 +69,6 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   // Own shard. Looks at the bytes of chunks that are in doubt, until `stop`: good ones are resident
   // and claimed again, the others absent.
   [[nodiscard]] Task<Status> examine(const std::atomic<bool>& stop);
-  // Own shard. An empty cache file is made at once: there will be no chunk to make it.
-  // kOutOfSpace: there is no room of that kind.
-  [[nodiscard]] Task<Status> makeEmpty(Evictor::Room room);
   // Own shard, of an entry that nothing is here of. As ContentCache::adopt.
   [[nodiscard]] Task<Status> adopt(std::string from, std::vector<std::uint32_t> blockChecksums);
   // Mode 0555 from now on. `files` is the calling shard's.
@@ -97,6 +94,8 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   [[nodiscard]] Task<bool> waitForWriter(std::uint32_t chunk);
   [[nodiscard]] Task<Status> writeAbsent(std::uint32_t chunk, ChunkState before, Data data);
   [[nodiscard]] Task<Status> writeAt(Data data, std::uint64_t offset);
+  // The file of no bytes, which no chunk makes. kOutOfSpace.
+  [[nodiscard]] Task<Status> makeEmpty();
   [[nodiscard]] Task<Status> openWriter();
   // A file cannot be executed while it is open for writing.
   void closeWriterWhenComplete();
