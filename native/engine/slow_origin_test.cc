@@ -139,5 +139,20 @@ TEST_F(SlowOriginTest, AChunkThatGaveWayIsNotOnItsWay) {
   EXPECT_GE(underway->elsewhere, 1u);
 }
 
+// The transfers would go on for hours.
+TEST(CancelledJob, EndsItsTransfersAtOnce) {
+  const TricklingServer server;
+  Agent agent("one");
+  const auto added = agent.await(agent.engine().manifests().add(server.manifest()));
+  ASSERT_TRUE(added.ok());
+  (*added)->locations.setBase(server.location());
+  agent.beginWarm(*added, Verification::kNone);
+  const auto inUse = [&] { return agent.await(agent.engine().statistics()).buffersInUse; };
+  ASSERT_TRUE(eventually([&] { return inUse() != 0; }));
+  ASSERT_TRUE(agent.engine().cancelWarm("warm").ok());
+  EXPECT_EQ(agent.awaitWarm().state, WarmState::kCancelled);
+  EXPECT_TRUE(eventually([&] { return inUse() == 0; })) << "its memory comes back";
+}
+
 }  // namespace
 }  // namespace hearth::testing_cluster

@@ -58,7 +58,11 @@ Task<Status> ByteLanes::fetch(std::uint32_t chunk, OriginRange range, Filled fil
     own().reactor.post(
         [&filled, piece, checksums = std::move(checksums)] { filled(piece, checksums); });
   };
-  if (!here) memoryWanted = askedElsewhere(own().reactor, std::move(memoryWanted));
+  if (!here) {
+    memoryWanted = askedElsewhere(own().reactor, std::move(memoryWanted));
+    std::function<bool()>& unwanted = range.location.unwanted;
+    if (unwanted) unwanted = askedElsewhere(own().reactor, std::move(unwanted));
+  }
   co_await lane.reactor.enter();
   const Status status = co_await lane.origin.fetch(
       std::move(range.location), std::move(range.expectation), range.offset, std::move(range.into),

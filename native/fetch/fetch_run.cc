@@ -75,7 +75,13 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
     if (state.named && !ports_.directory.alone())
       state.flight(chunk).arrival = std::make_shared<ChunkArrival>(ports_.reactor, chunks.back());
   }
-  SourceRequest request({ports_.reactor, ports_.gate, ports_.lanes, ports_.ofOrigin, ports_.events},
+  // May be asked after the run has ended.
+  std::function<bool()> unwanted = [run = state.weak_from_this()] {
+    const std::shared_ptr<RunState> live = run.lock();
+    return live == nullptr || live->unwanted();
+  };
+  SourceRequest request({ports_.reactor, ports_.gate, ports_.lanes, ports_.ofOrigin, ports_.events,
+                         std::move(unwanted)},
                         file, *state.fetch->shared->rounds);
   KeyFetch& shared = *state.fetch->shared;
   ++shared.requests;

@@ -195,7 +195,7 @@ Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::fetchAlone(ChunkMask mis
   std::vector<ChunkBuffer> own = co_await acquireMemory();
   const Status fetched = co_await fetcher_.fromOrigin(state_, missing, std::move(own));
   use(nodeOrigin_, missing);
-  if (fetched.ok() || state_.queuesAgain(fetched)) co_return Ended();
+  if (fetched.ok() || state_.unwanted() || state_.queuesAgain(fetched)) co_return Ended();
   co_return tooSlow(fetched);
 }
 
@@ -211,7 +211,8 @@ Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::fetchGranted(ChunkMask g
   ports_.directory.giveUp(file_.about.key, file_.about.size, state_.chunks.stripe(), granted);
   // The stream has left the chunks, which is no failure of the run.
   if (wasStreamed && fetched.code() == ErrorCode::kTryElsewhere) co_return Ended();
-  if (state_.queuesAgain(fetched)) co_return Ended();
+  // As well when nobody wants the bytes any more: the next step ends the run.
+  if (state_.unwanted() || state_.queuesAgain(fetched)) co_return Ended();
   co_return tooSlow(fetched);  // other failures the origin client has tried again already
 }
 

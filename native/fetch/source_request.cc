@@ -86,7 +86,7 @@ Task<bool> SourceRequest::rest() {
   const Clock::time_point begun = Clock::now();
   Clock::time_point now = begun;
   while (now - begun < time_) {
-    if (ports_.gate.closed()) co_return false;
+    if (isOver()) co_return false;
     const SourceMask mask = candidates(now);
     if (mask == 0 || standings_->due(mask, now) != 0) break;
     const Clock::time_point next = std::min(begun + time_, standings_->soonest(mask));
@@ -94,13 +94,13 @@ Task<bool> SourceRequest::rest() {
     now = Clock::now();
   }
   time_ -= now - begun;
-  co_return !ports_.gate.closed();
+  co_return !isOver();
 }
 
 Task<Status> SourceRequest::fromAny() {
   standings_.emplace(*set_);
   leaveOutUnfit();
-  while (standings_->remaining() != 0 && time_ > Clock::duration::zero()) {
+  while (standings_->remaining() != 0 && time_ > Clock::duration::zero() && !isOver()) {
     const Clock::time_point now = Clock::now();
     const SourceMask asked = candidates(now);
     if (asked == 0) {
@@ -118,9 +118,9 @@ Task<Status> SourceRequest::fromAny() {
     std::optional<Status> ours = co_await taking;
     if (ours) co_return std::move(*ours);
   }
-  if (ports_.gate.closed()) {
-    co_return Error{ErrorCode::kCancelled, "the engine is shutting down"};
-  }
+  if (isOver())
+    co_return Error{ErrorCode::kCancelled,
+                    "the engine is shutting down, or nobody wants the bytes"};
   co_return standings_->failure();
 }
 
@@ -186,7 +186,7 @@ bool SourceRequest::note(const Turn& turn, const Status& status, const OriginEls
     choice.abandoned(turn, bytes);
     // The dataset has other mirrors now; the first source is the same.
     const bool replaced = code == ErrorCode::kCancelled && turn.source != 0;
-    if (!replaced || ports_.gate.closed()) return true;
+    if (!replaced || isOver()) return true;
     standings_->leaveOut(turn.source, status.error());
     return false;
   }
@@ -318,6 +318,7 @@ Task<Status> SourceRequest::ask(std::size_t source, std::shared_ptr<OriginElsewh
     Result<Location> location = co_await locating;
     if (!location.ok()) co_return location.error();
     location->elsewhere = seen;
+    location->unwanted = ports_.unwanted;
     const Clock::duration left = seen ? seen->left : Clock::duration();
     Task<Status> requesting = request(std::move(*location), *expected);
     status = co_await requesting;

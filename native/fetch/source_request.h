@@ -33,6 +33,7 @@ class SourceRequest {
     const ByteLanes& lanes;
     const BufferPool& buffers;  // the pool of the pieces
     const EventSink& events;
+    std::function<bool()> unwanted;  // by anybody: the request ends with kCancelled; may be null
   };
   // `rounds`: the file's, which says which source is asked once its bytes were wrong. `file` must
   // remain live while this object is used.
@@ -63,8 +64,11 @@ class SourceRequest {
   void leaveOutUnfit();
   // The sources to ask next: one, when they are asked in order.
   [[nodiscard]] SourceMask candidates(Clock::time_point now) const;
-  // Waits until a source is due. False: the shard ends.
+  // Waits until a source is due. False: the shard ends, or the bytes are unwanted.
   [[nodiscard]] Task<bool> rest();
+  [[nodiscard]] bool isOver() const {
+    return ports_.gate.closed() || (ports_.unwanted && ports_.unwanted());
+  }
 
   // Takes one turn. Returns the request's status; nothing: another turn follows.
   [[nodiscard]] Task<std::optional<Status>> take(Turn turn);

@@ -177,11 +177,13 @@ Task<HttpOutcome> HttpExchange::run() {
   PaceWindow floor(options.floorTimeout, options.floorBytesPerSecond);
   for (;;) {
     // A late transfer may take as long as its object is large: it leaves when others wait.
-    const Clock::time_point look =
-        sink_.late() ? Clock::now() + kLookForOthers : Clock::time_point::max();
+    const bool looks = sink_.late() || request_.unwanted;
+    const Clock::time_point look = looks ? Clock::now() + kLookForOthers : Clock::time_point::max();
     if (co_await transfer_.ended.waitUntil(
             std::min({stall.end(), floor.end(), request_.deadline, look})))
       break;
+    cancelled_ = cancelled_ || (request_.unwanted && request_.unwanted());
+    if (cancelled_) break;
     overdue_ = Clock::now() >= request_.deadline;
     stalled_ = stall.tooSlow(bodyBytes_);
     const bool slow = options.floorBytesPerSecond != 0 && floor.tooSlow(bodyBytes_);

@@ -41,6 +41,7 @@ struct HttpRequest {
   RangeAsked range;
   Clock::time_point deadline = Clock::time_point::max();
   std::function<bool()> wantedByOthers;     // its connection or memory; may be null
+  std::function<bool()> unwanted;           // as Location::unwanted
   std::function<void(std::uint64_t)> came;  // bytes of the object, as they come; may be null
   // Asks for what another transfer was asked for: on a connection of its own, to an address that is
   // looked up for it, since the server behind the other's may be what is slow.

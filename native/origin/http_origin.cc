@@ -41,6 +41,8 @@ Error overtaken(const std::string& url) {
   return {ErrorCode::kUnavailable, shownUrl(url) + ": slow, and another source was faster"};
 }
 
+bool isUnwanted(const Location& location) { return location.unwanted && location.unwanted(); }
+
 }  // namespace
 
 HttpOrigin::HttpOrigin(Reactor& reactor, OriginOptions options, OriginStatistics& statistics)
@@ -110,8 +112,9 @@ Task<HttpOutcome> HttpOrigin::attempt(HttpRequest request, const Location& locat
     return permits_.wantedByOther(owner) || host->wantedByOther(owner) ||
            (memoryWanted && memoryWanted());
   };
+  request.unwanted = location.unwanted;
   HttpOutcome outcome;
-  if (cancelled_.isSet() || sink.ended()) {
+  if (cancelled_.isSet() || sink.ended() || isUnwanted(location)) {
     outcome.status = cancelledError(request.url);
   } else if (location.elsewhere && location.elsewhere->wanted && !location.elsewhere->wanted()) {
     location.elsewhere->unasked = true;
@@ -166,7 +169,8 @@ Task<Status> HttpOrigin::fetch(Location location, OriginExpectation expectation,
   Clock::duration left = options_.runTimeout;
   if (location.elsewhere) left = std::min(left, location.elsewhere->left);
   while (sink.remaining() > 0) {
-    if (cancelled_.isSet() || sink.ended()) co_return cancelledError(location.url);
+    if (cancelled_.isSet() || sink.ended() || isUnwanted(location))
+      co_return cancelledError(location.url);
     if (location.expiresAtMs != 0 && location.expiresAtMs <= nowMs()) {
       co_return Error{ErrorCode::kLocationExpired,
                       shownUrl(location.url) + ": the location has expired"};
@@ -212,7 +216,7 @@ Task<Status> HttpOrigin::fetch(Location location, OriginExpectation expectation,
     const Clock::duration delay = retries_.delay(failures, outcome.retryAfter);
     left -= delay;
     const Clock::time_point until = Clock::now() + delay;
-    while (Clock::now() < until && !cancelled_.isSet() && !sink.ended()) {
+    while (Clock::now() < until && !cancelled_.isSet() && !sink.ended() && !isUnwanted(location)) {
       co_await cancelled_.waitUntil(sink.late() ? std::min(until, Clock::now() + kNap) : until);
     }
   }

@@ -36,6 +36,9 @@ struct Location {
   std::string owner;
   // The same bytes can be read at other places, too, and who asks will do so. Null: they cannot.
   std::shared_ptr<OriginElsewhere> elsewhere;
+  // Asked now and then while the bytes come over HTTP: true ends the fetch with kCancelled. May be
+  // null; called on the client's thread.
+  std::function<bool()> unwanted;
 };
 
 // Conditions on the object, from the manifest; kOriginChanged when one does not hold.
