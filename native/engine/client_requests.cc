@@ -60,14 +60,15 @@ Task<Result<BytesAnswer>> PeerService::readOfCluster(Shard& owner, FileReference
                     "the range asked for lies outside one chunk of the file"};
   const Result<std::shared_ptr<FileFetch>> opened = co_await owner.fetcher->open(std::move(file));
   if (!opened.ok()) co_return opened.error();
-  const std::shared_ptr<std::byte[]> memory = std::make_shared_for_overwrite<std::byte[]>(length);
-  const std::span<std::byte> bytes(memory.get(), length);
+  std::vector<ChunkBuffer> buffers = co_await owner.clientBuffers->acquire(Priority::kDemand, 1);
+  const std::shared_ptr<LoadedChunk> memory =
+      loadInto(*owner.reactor, std::move(buffers.front()), length);
   const Status read = co_await owner.fetcher->readInto(
-      *opened, offset, MemoryVector(MemorySlice::of(bytes, memory)));
+      *opened, offset, MemoryVector(memory->buffer.slice(length, memory)));
   if (!read.ok()) co_return read.error();
   BytesAnswer answer;
-  answer.bytes = bytes;
-  answer.blockChecksums = crc32cOfBlocks(bytes, kBlockBytes);
+  answer.bytes = memory->bytes;
+  answer.blockChecksums = crc32cOfBlocks(answer.bytes, kBlockBytes);
   answer.keep = memory;
   co_return answer;
 }

@@ -24,6 +24,10 @@ namespace {
 constexpr std::uint64_t kBufferBytesPerShard = 64u << 20;
 // Reserve of one pool: slots in flight while all others are kept; more would be of no use.
 constexpr std::size_t kMaxReserve = 64;
+// Requests of the pool for clients take one slot each.
+constexpr std::size_t kClientReserve = 2;
+// Of a shard: the reserves of its pools.
+constexpr std::size_t kFewestSlots = 2 * SlotStock::kFewest + kClientReserve;
 // The holder's name for the folder of memory files.
 constexpr char kMemoryFolder[] = "files";
 // Bytes on their way to clients for each slot of the arena: half of the arena in all.
@@ -65,10 +69,10 @@ Status Engine::openArena(const EngineOptions& options) {
   const std::size_t shards = commons_.shards.size();
   const std::uint64_t share =
       options.bufferBytes != 0 ? options.bufferBytes / shards : kBufferBytesPerShard;
-  const std::uint64_t slots = std::max<std::uint64_t>(share / kChunkBytes, 2 * SlotStock::kFewest);
+  const std::uint64_t slots = std::max<std::uint64_t>(share / kChunkBytes, kFewestSlots);
   ArenaSource::Options source;
   source.bytes = shards * slots * kChunkBytes;
-  source.fewestBytes = shards * 2 * SlotStock::kFewest * kChunkBytes;
+  source.fewestBytes = shards * kFewestSlots * kChunkBytes;
   source.best = options.arenaPages;
   source.holder = commons_.holder;
   source.formerAgentsTimeout = options.formerAgentsTimeout;
@@ -177,12 +181,14 @@ void Engine::createPools() {
   const std::size_t shards = commons_.shards.size();
   const std::size_t share = commons_.arena->slots() / shards;
   const std::size_t reserve = std::clamp(share / 4, SlotStock::kFewest, kMaxReserve);
-  const std::vector<std::vector<const ChunkSlot*>> parts = slotParts(2 * reserve);
+  const std::vector<std::vector<const ChunkSlot*>> parts = slotParts(2 * reserve + kClientReserve);
   for (const std::unique_ptr<Shard>& each : commons_.shards) {
     Shard& shard = *each;
     shard.slots = std::make_unique<SlotStock>(parts[shard.index], commons_.index.get());
     shard.peerBuffers = std::make_unique<BufferPool>(*shard.reactor, *shard.slots, reserve);
     shard.originBuffers = std::make_unique<BufferPool>(*shard.reactor, *shard.slots, reserve);
+    shard.clientBuffers =
+        std::make_unique<BufferPool>(*shard.reactor, *shard.slots, kClientReserve);
     shard.memory = std::make_unique<MemoryTier>(*shard.reactor, *shard.slots);
     shard.clientTransit = std::make_unique<ClientTransit>(*shard.reactor, share * kClientsBytes);
     commons_.exchange.join(*shard.reactor, *shard.slots, *shard.memory);

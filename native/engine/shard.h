@@ -119,6 +119,9 @@ struct Shard {
   // FetchPorts says why there are two pools.
   std::unique_ptr<BufferPool> peerBuffers;
   std::unique_ptr<BufferPool> originBuffers;
+  // For answers to clients. Holders of its slots wait for those of the pools above, never the other
+  // way round.
+  std::unique_ptr<BufferPool> clientBuffers;
   std::unique_ptr<MemoryTier> memory;
   std::unique_ptr<OriginClient> origin;
   std::unique_ptr<WantedKeys> wanted;

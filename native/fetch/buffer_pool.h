@@ -91,8 +91,8 @@ class ChunkBuffer {
 
 class BufferPool {
  public:
-  // `reserve`: slots that no other pool of the stock takes, at least SlotStock::kFewest. `reactor`
-  // and `stock` must remain live while this object is used.
+  // `reserve`: slots that no other pool of the stock takes, at least SlotStock::kFewest, or two for
+  // requests of one slot. `reactor` and `stock` must remain live while this object is used.
   BufferPool(Reactor& reactor, SlotStock& stock, std::size_t reserve);
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
