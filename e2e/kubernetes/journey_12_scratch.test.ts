@@ -61,6 +61,30 @@ describe('claims of scratch volumes', function () {
     assert.equal(Number(size), 64 * 1024);
   });
 
+  it('take ten times their size from one node while another reads, and refuse no write', async () => {
+    // Each file is called after its bytes. A file that was evicted between the listing and its open is absent.
+    const write = `set -e
+      for i in $(seq 320); do
+        head -c 2097152 /dev/urandom > /models/part
+        mv /models/part /models/block-$(sha256sum < /models/part | cut -d ' ' -f 1)
+      done
+      touch /models/written`;
+    const read = `read=0 wrong=0
+      until [ -e /models/written ]; do
+        for file in /models/block-*; do
+          if { digest=$(sha256sum | cut -d ' ' -f 1); } 2> /dev/null < $file; then
+            if [ /models/block-$digest = $file ]; then read=$((read + 1)); else wrong=$((wrong + 1)); fi
+          fi
+        done
+      done
+      [ $read -gt 0 ] && echo $wrong wrong`;
+    const [, found] = await Promise.all([succeed('one', write), succeed('two', read)]);
+    assert.equal(found, '0 wrong\n');
+    const [, , used] = (await succeed('two', 'df -kP /models | tail -n 1')).trim().split(/ +/);
+    assert.ok(Number(used) <= 64 * 1024, `${used} KiB are used`);
+    await succeed('one', 'rm -f /models/block-* /models/written');
+  });
+
   it('let the group of a pod write, and nobody into a mount that the pod wants read-only', async () => {
     const writer = journey().reader('grouped', kv, {
       command: 'id -u; mkdir /models/own && echo 2 > /models/own/file',
