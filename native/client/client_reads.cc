@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <utility>
 
 #include "base/generated/constants.h"
 #include "client/client_context.h"
@@ -19,6 +20,16 @@ constexpr std::size_t kMostKnownPaths = 8192;
 constexpr std::uint64_t kSmallBytes = 128u << 10;
 // Threads share what is more: the hop is less than a turn in the queue of one of them.
 constexpr std::size_t kFewUnderWay = 4;
+
+bool overlap(std::span<const MemorySlice> slices) {
+  std::vector<std::pair<std::uintptr_t, std::uint64_t>> places;
+  places.reserve(slices.size());
+  for (const MemorySlice& slice : slices)
+    if (slice.size != 0) places.emplace_back(slice.region->address() + slice.offset, slice.size);
+  if (!std::ranges::is_sorted(places)) std::ranges::sort(places);
+  const auto runsInto = [](const auto& a, const auto& b) { return b.first - a.first < a.second; };
+  return std::ranges::adjacent_find(places, runsInto) != places.end();
+}
 
 }  // namespace
 
@@ -52,6 +63,8 @@ int ClientContext::read(void* id, const char* path, std::uint64_t offset,
   std::vector<MemorySlice> slices;
   std::vector<std::shared_ptr<IoMemory>> memory;
   if (const int bad = gather(sges, slices, memory); bad != 0) return bad;
+  // The checksums of what came first would be compared with what came last.
+  if (slices.size() > 1 && overlap(slices)) return -EINVAL;
   std::uint64_t left = std::numeric_limits<std::int64_t>::max();
   if (offset > left) return -EOVERFLOW;
   left -= offset;

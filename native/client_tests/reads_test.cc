@@ -194,6 +194,14 @@ TEST_F(ReadsTest, SubmissionsThatCannotBeMadeAreRefusedAndYieldNoCompletion) {
   EXPECT_EQ(submit(file, 0, {bytes.data(), 1, nullptr}), -EFAULT);
   EXPECT_EQ(submit(file, 0, good, 0), -EINVAL);
   EXPECT_EQ(submit(file, 0, good, 1, 1), -EINVAL);
+  const std::array apart{xfer_gd2fs_sge{bytes.data() + 8, 8, iomem},
+                         xfer_gd2fs_sge{bytes.data() + 7, 0, iomem},
+                         xfer_gd2fs_sge{bytes.data(), 8, iomem}};
+  std::array overlapping = apart;
+  overlapping[2].len = 9;
+  EXPECT_EQ(xfer_gd2fs_preadv(ctx, nullptr, file, 0, overlapping.data(), 3, 0), -EINVAL);
+  EXPECT_EQ(xfer_gd2fs_preadv(ctx, nullptr, file, 0, apart.data(), 3, 0), 0);
+  EXPECT_EQ(next().value, 16u);
   EXPECT_EQ(submit(file, UINT64_MAX, good), -EOVERFLOW);
   EXPECT_EQ(submit(file, INT64_MAX - 5, good), -EOVERFLOW);
   EXPECT_EQ(submit(nullptr, 0, good), -EINVAL);

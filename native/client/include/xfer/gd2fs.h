@@ -131,7 +131,7 @@ int xfer_gd2fs_fstat(xfer_gd2fs_ctx *ctx, void *id, const char *path, xfer_gd2fs
  * Reads from byte `off` of the file into the SGEs, one after the other; at the end of the file as
  * pread(2) does. The SGEs are copied. `flags` is 0. 0, or a negative errno: as
  * xfer_gd2fs_fstat(); -EFAULT an SGE outside the memory that its iomem stands for, or an iomem that
- * is not registered; -EOVERFLOW no file is as long; -EINVAL no SGE, or flags.
+ * is not registered; -EOVERFLOW no file is as long; -EINVAL no SGE, SGEs that overlap, or flags.
  */
 ssize_t xfer_gd2fs_preadv(xfer_gd2fs_ctx *ctx, void *id, const char *path, uint64_t off,
                           const xfer_gd2fs_sge *sges, uint16_t nsge, uint16_t flags);
