@@ -21,10 +21,12 @@ def shards_of(path: str) -> list[str]:
         placed = {str(name): PurePosixPath(shard) for name, shard in index["weight_map"].items()}
     except OSError as error:
         raise hearth_error("NotFound", f"{path}: {os.strerror(error.errno or 0)}") from error
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise hearth_error("Corrupt", f"{path}: not an index of safetensors files; download it again") from error
     names: dict[PurePosixPath, set[str]] = {}
     for name, shard in placed.items():
+        if "\0" in str(shard) or not _is_unicode(str(shard)):
+            raise hearth_error("Corrupt", f"{path}: {str(shard)!r} names no file; download it again")
         if shard.is_absolute() or ".." in shard.parts:
             raise hearth_error("Corrupt", f"{path}: {shard} is outside of the index's folder; download it again")
         names.setdefault(shard, set()).add(name)
@@ -36,3 +38,8 @@ def shards_of(path: str) -> list[str]:
             message = f"{shards[-1]} lacks the tensor {min(absent)!r} that {path} says it has; download both again"
             raise hearth_error("NotFound", message)
     return shards
+
+
+def _is_unicode(name: str) -> bool:
+    """False for half of a surrogate pair, which JSON can express and UTF-8 cannot."""
+    return not any("\ud800" <= character <= "\udfff" for character in name)

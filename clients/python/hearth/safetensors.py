@@ -56,9 +56,7 @@ def load_safetensors(
     device: "cpu" or "cuda:N"; to a GPU the bytes go directly or by pinned memory, whichever is faster.
     names: only these tensors. Without, all of them.
     slices: by name (dimension, begin, end): of these tensors only that range of one dimension, without gaps in memory.
-        Everything is then read through the page cache: processes of a node that want different slices read each byte
-        once between them, without knowing of each other. Rows with less than 64 KiB between them are read with what
-        is between. Not together with mapped or world_size.
+        Rows with less than 64 KiB between them are read with what is between. Not together with mapped.
     framework: "numpy" arrays, "torch" tensors (by DLPack; needs torch), or "hearth" for `hearth.Tensor`.
         A NumPy array of BF16 or FP8 needs the package ml-dtypes.
     progress: called with the bytes that are loaded and the bytes to load, on this thread, at most every 50 ms
@@ -90,9 +88,16 @@ def load_safetensors(
             if wanted is None or name in wanted:
                 convert.check(name, dtype)
     place = (rank, world_size, group or os.environ.get("MASTER_PORT", ""), round(rank_timeout * 1000))
-    parts = None if slices is None else [(name, *part) for name, part in slices.items()]
+    parts = None if slices is None else [(name, *_numbers(name, part)) for name, part in slices.items()]
     tensors = _native.load(paths, names, device, threads, chunk_bytes, progress, mapped, place, parts)
     return {tensor.name: convert(tensor) for tensor in tensors}
+
+
+def _numbers(name: str, part: tuple[int, int, int]) -> tuple[int, int, int]:
+    """The native call keeps the lowest 64 bits of a number and would load another slice."""
+    if any(number < 0 or number >= 1 << 63 for number in part):
+        raise hearth_error("InvalidArgument", f"the slice {part} of tensor {name!r} leaves the tensor")
+    return part
 
 
 def _paths(paths: Path | Iterable[Path]) -> list[str]:

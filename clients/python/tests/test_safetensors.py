@@ -69,7 +69,8 @@ class LoadSafetensors(unittest.TestCase):
         self.assertEqual(some.keys(), {"scalar", "w1"})
 
     def test_slices_that_leave_their_tensors_are_refused(self) -> None:
-        for part in ((2, 0, 1), (0, 0, 1000), (1, 5, 4)):
+        leaving = ((2, 0, 1), (0, 0, 1000), (1, 5, 4), (0, -1, 1), (-1, 0, 1), (0, 0, 1 << 70), (0, 1 << 64, 1 << 64))
+        for part in leaving:
             self.assertIn("'w0'", self.assert_fails("InvalidArgument", self.path, slices={"w0": part}))
         self.assert_fails("NotFound", self.path, slices={"none": (0, 0, 1)})
         self.assert_fails("InvalidArgument", self.path, slices={}, mapped=True)
@@ -92,7 +93,8 @@ class LoadSafetensors(unittest.TestCase):
         for shard in ("../model.safetensors", "/model.safetensors"):
             self.assert_fails("Corrupt", self.write_index({"w0": shard}))
         index = self.folder / "model.safetensors.index.json"
-        for text in ("[]", "{", "{}", '{"weight_map": {"a": 1}}', '{"weight_map": []}'):
+        names = [f'{{"weight_map": {{"a": "{name}"}}}}' for name in ("a\\u0000b", "\\ud800")]
+        for text in ("[]", "{", "{}", '{"weight_map": {"a": 1}}', '{"weight_map": []}', "[" * 100_000, *names):
             index.write_text(text)
             self.assert_fails("Corrupt", index)
         index.unlink()
