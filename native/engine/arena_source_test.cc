@@ -21,7 +21,7 @@ using testing_cluster::Agent;
 using testing_cluster::AgentBefore;
 using testing_cluster::TemporaryFolder;
 
-constexpr std::uint64_t kArenaBytes = 16 * std::uint64_t{kChunkBytes};
+constexpr std::uint64_t kArenaBytes = 24 * std::uint64_t{kChunkBytes};
 const std::string kName = ArenaSource::nameOf(ArenaPageKind::kTransparent);
 
 class ArenaSourceTest : public ::testing::Test {
@@ -146,7 +146,7 @@ TEST_F(ArenaSourceTest, TakesOverAKilledAgentsArenaAndItsChunks) {
 }
 
 TEST_F(ArenaSourceTest, GivesUpAnArenaOfAnotherSize) {
-  expectGivenUp("32 MiB, and 64 MiB are wanted", [](HolderClient& client) {
+  expectGivenUp("48 MiB, and 96 MiB are wanted", [](HolderClient& client) {
     keep(client, kName, kArenaBytes / 2, arenaOf(kArenaBytes / 2)->file());
   });
   // The holder has nothing of the old arena, and only the new one.
