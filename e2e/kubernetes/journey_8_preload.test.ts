@@ -249,14 +249,14 @@ describe('bytes before pods', () => {
     await journey().ready('dataset/shaky');
     await journey().ready('dataset/dropped');
     const sent = preloads().origin.sentBytes;
-    // All of it comes by answers side by side, and must not be there before it is seen that some of it is.
-    preloads().origin.bytesPerSecond = MiB / 4;
+    // The second half must not come before the origin fails.
+    preloads().origin.heldFrom = size / 2;
     await journey().apply(preloads().preload('shaky', onNode('shaky', 'node1')));
     await until('some of it has come', async () => ((await preloads().statusOf('shaky'))?.bytesReady ?? 0) > 0);
     preloads().origin.failing = true;
     await until('it says why it waits', async () => /503/.test(JSON.stringify(await preloads().statusOf('shaky'))));
+    preloads().origin.heldFrom = undefined;
     preloads().origin.failing = false;
-    preloads().origin.bytesPerSecond = undefined;
     await journey().ready('cachepreload/shaky');
     // The origin sends the bytes of an abandoned answer again.
     assert.ok(preloads().origin.sentBytes - sent < 2 * size, `${preloads().origin.sentBytes - sent} bytes for ${size}`);

@@ -13,6 +13,8 @@ export class FileOrigin implements AsyncDisposable {
   bytesPerSecond: number | undefined;
   /** Answers every request with 503. */
   failing = false;
+  /** No answer sends this byte of its file or a later one; undefined: no limit. Answers wait until a test changes it. */
+  heldFrom: number | undefined;
   /** Bytes of file contents sent so far. */
   sentBytes = 0;
 
@@ -62,6 +64,8 @@ export class FileOrigin implements AsyncDisposable {
     if (request.method === 'HEAD') return void response.end();
     for (let at = first; at <= last && !response.destroyed; at += pieceBytes) {
       const piece = bytes.subarray(at, Math.min(at + pieceBytes, last + 1));
+      while (at + piece.length > (this.heldFrom ?? bytes.length) && !this.failing && !response.destroyed)
+        await sleep(20);
       if (this.failing) return void response.destroy();
       if (!response.write(piece) && !response.destroyed) await drained(response);
       this.sentBytes += piece.length;
