@@ -40,7 +40,7 @@ struct Leader {
                 return std::make_unique<testing_support::HeldBackFileSystem>(reactor, disk);
               };
             }) {
-    agent.setPeers({});
+    agent.setCluster({agent.member()});
     set({{.id = kVolumeId, .store = {4}, .name = "kv", .deadline = std::chrono::seconds(30)}});
     lead(epoch);
   }
