@@ -75,7 +75,9 @@ TEST(Engine, ThreeAgentsThatStartAtOnceReadTheOriginOnce) {
     fromOrigin += progress.originBytes;
     fromPeers += progress.peerBytes;
   }
-  EXPECT_EQ(fromOrigin + fromPeers, 3 * origin.bytes());
+  // A chunk whose source is slow is asked for at another one, too.
+  EXPECT_GE(fromOrigin + fromPeers, 3 * origin.bytes());
+  EXPECT_LT(fromOrigin + fromPeers, 3 * origin.bytes() + 8 * kChunkBytes);
   if (undisturbed(agents)) {
     EXPECT_EQ(fromOrigin, origin.bytes());
   } else {
