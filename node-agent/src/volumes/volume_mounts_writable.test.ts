@@ -66,8 +66,9 @@ describe('mounts of writable volumes for pods', () => {
 
   it('are not made for pods of a deleted volume, whose name another volume has', async () => {
     const id = await create();
-    await recordVolume('1', id);
     await cluster().agent('b').writableVolumes.delete('kv');
+    // The agent may read the record at once, and the volume must be gone by then.
+    await recordVolume('1', id);
     await create();
     await publishVolume();
     await cluster().clock.advance(cluster().timings.publishedScanMs);
