@@ -98,7 +98,7 @@ std::size_t LogTail::room() const {
 }
 
 void LogTail::append(std::span<const std::byte> group) {
-  // What earlier groups have left there does not follow this one.
+  // Zeros end this group, where an earlier one may have left a head.
   std::memset(memory_.data() + used_ + group.size(), 0, kGroupHeadBytes);
   std::memcpy(memory_.data() + used_, group.data(), group.size());
   used_ += group.size();

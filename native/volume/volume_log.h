@@ -165,7 +165,7 @@ class VolumeLog {
   bool copyGroup();
   // Of what is pending, as one group, behind all groups of the tail.
   [[nodiscard]] Task<Status> writeGroup();
-  // What is in the tail alone.
+  // Writes those groups to the file that only the tail has.
   [[nodiscard]] Task<Status> writeTail();
   [[nodiscard]] Task<void> writeTailInBackground();
   [[nodiscard]] bool isAllWritten() const {
