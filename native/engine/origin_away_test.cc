@@ -85,9 +85,13 @@ TEST_F(OriginAway, AReadEndsWhenItsReaderHasGone) {
 TEST_F(OriginAway, AWarmJobWaitsUntilItIsBack) {
   warm(false);
   ASSERT_TRUE(eventually([&] { return isAwaited(); }));
-  EXPECT_EQ(agent.engine().findJob("warm")->progress().state, WarmState::kRunning);
+  const WarmProgress waiting = agent.engine().findJob("warm")->progress();
+  EXPECT_EQ(waiting.state, WarmState::kRunning);
+  EXPECT_THAT(waiting.waitingFor, HasSubstr("503"));
   refusal = "";
-  EXPECT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
+  const WarmProgress ended = agent.awaitWarm();
+  EXPECT_EQ(ended.state, WarmState::kSucceeded);
+  EXPECT_EQ(ended.waitingFor, "");
   expectRight();
 }
 

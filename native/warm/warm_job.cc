@@ -81,6 +81,9 @@ WarmProgress WarmJob::progress() const {
       progress.filesReady == progress.filesTotal) {
     progress.state = WarmState::kVerifying;
   }
+  const std::string absence = options_.dataset->absence.words();
+  if (progress.state == WarmState::kRunning && !absence.empty())
+    progress.waitingFor = "the origin is away: " + absence;
   const std::lock_guard lock(mutex_);
   progress.error = error_;
   return progress;

@@ -48,6 +48,7 @@ struct WarmProgress {
   std::uint32_t filesTotal = 0, filesReady = 0, filesVerified = 0;
   std::uint64_t originBytes = 0, peerBytes = 0;
   std::uint64_t bytesVerified = 0;
+  std::string waitingFor;  // the origin that is away, in a sentence; empty: for nothing
   std::optional<Error> error;
 };
 

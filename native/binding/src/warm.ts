@@ -40,5 +40,7 @@ export interface WarmProgress {
   peerBytes: bigint;
   /** Bytes that were read from disk again and compared as `verify` asks. */
   bytesVerified: bigint;
+  /** Why a running job brings nothing: the origin is away, in a sentence. Empty: it waits for nothing. */
+  waitingFor: string;
   error?: { code: ErrorCode; message: string };
 }

@@ -40,6 +40,7 @@ export class FakeWarm {
       originBytes: 0n,
       peerBytes: 0n,
       bytesVerified: 0n,
+      waitingFor: '',
     };
     this.#count();
     this.#timer = setInterval(() => this.#tick(), tickMs);

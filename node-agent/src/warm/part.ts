@@ -192,7 +192,7 @@ export class WarmPart {
 
   #record(state: NodeState, progress: WarmProgress | undefined, error: HearthError | undefined): WarmProgressRecord {
     const base = emptyProgress(this.job, this.#context.node);
-    const from = progress === undefined ? {} : numbersOf(progress);
+    const from = progress === undefined ? {} : { ...numbersOf(progress), message: progress.waitingFor };
     const failure = error === undefined ? {} : { errorCode: error.code, message: error.message };
     const bytesPerSecond = hasEnded(state)
       ? 0n

@@ -99,8 +99,14 @@ function derive({ job, now }: JobInput, nodes: readonly NodeView[]): Outcome {
   if (ended) return { state: 'Cancelled', message: `cancelled on ${cancelled.map((node) => node.node).join(', ')}` };
   const gone = nodes.filter((node) => node.gone && !hasEnded(node.state)).map((node) => node.node);
   const waiting = gone.length === 0 ? '' : `waiting for the absent ${gone.join(', ')}`;
-  const notes = [reasons, waiting, storedOnly(job, nodes)].filter((part) => part !== '');
+  const notes = [reasons, waiting, held(nodes), storedOnly(job, nodes)].filter((part) => part !== '');
   return { state: liveState(nodes), message: notes.join('; ') };
+}
+
+/** Says by which agents, and why, nothing comes at present. */
+function held(nodes: readonly NodeView[]): string {
+  const waiting = nodes.filter((node) => !node.gone && !hasEnded(node.state) && node.message !== '');
+  return waiting.map((node) => `${node.node}: ${node.message}`).join('; ');
 }
 
 /** Names agents whose release does not report memory: a job with readyWhen memory waits for them to store it. */

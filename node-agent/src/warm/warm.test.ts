@@ -132,6 +132,19 @@ describe('warm jobs', () => {
     assert.equal((await cluster.agent('a').warmJobs.cancel('j')).view.state, 'Cancelled');
   });
 
+  it('say which agents wait for an origin that is away, until it answers', async () => {
+    await start(['a', 'b']);
+    cluster.fabric.bytesPerSecond = 500_000;
+    await cluster.agent('a').warmJobs.create(warm({ name: 'j' }), soon());
+    const onB = await until(() => cluster.engine('b').warms.get('j'));
+    onB.progress.waitingFor = 'it answers 503';
+    const message = async () => (await cluster.agent('a').warmJobs.get('j')).view.message;
+    await until(async () => (await message()) === 'b: it answers 503');
+    onB.progress.waitingFor = '';
+    await until(async () => (await message()) === '');
+    await cluster.agent('a').warmJobs.cancel('j');
+  });
+
   it('end at their deadline', async () => {
     await start(['a', 'b']);
     cluster.fabric.bytesPerSecond = 1_000;

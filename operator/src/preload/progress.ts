@@ -73,7 +73,7 @@ export function progressOf(
   const waits = trouble ?? (ready ? 'the agent has not pinned the files yet' : storedOnly(preload, agent));
   if (ready) return { ...common, phase: 'Pending', message: waits };
   const states = new Set(parts.map(({ state }) => state));
-  if (states.has('warming')) return { ...common, phase: 'Warming', message: waits || limitsOf(agent) };
+  if (states.has('warming')) return { ...common, phase: 'Warming', message: waits || told(parts) || limitsOf(agent) };
   if (states.has('verifying')) return { ...common, phase: 'Verifying', message: waits };
   return { ...common, phase: 'Pending', message: waits };
 }
@@ -123,6 +123,11 @@ function partOf(node: string, preload: CachePreload, observed: ObservedPreload, 
   }
   if (newest === undefined) return part;
   return { ...part, ...stateOf(newest.job, newest.part) };
+}
+
+/** Why agents bring nothing at present, in their words; empty when they say nothing. */
+function told(parts: readonly Part[]): string {
+  return [...new Set(parts.map(({ message }) => message))].filter(Boolean).join('; ');
 }
 
 /** Bytes in memory count while an agent works on them. */

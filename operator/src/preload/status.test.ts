@@ -45,6 +45,16 @@ describe('status of a CachePreload', () => {
     assert.deepEqual(condition(status, 'Ready'), ['False', 'Warming']);
   });
 
+  it('says in the words of the agent why nothing comes', () => {
+    const why = 'the origin is away: the server answered 503';
+    const status = statusFor(
+      preloadObject(named('a')),
+      { nodes: { a: {} }, pinned: ['a'] },
+      { a: ['Running', 250, why] },
+    );
+    assert.equal(status.waitingFor, `a (25 %): ${why}`);
+  });
+
   it('is Ready when everything is there and pinned, and not before', () => {
     const nodes = { a: { resident: size } };
     const unpinned = statusFor(preloadObject(named('a')), { nodes });
