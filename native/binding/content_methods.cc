@@ -110,7 +110,7 @@ void EngineWrap::setOriginWait(const Napi::CallbackInfo& info) {
 Napi::Value EngineWrap::sources(const Napi::CallbackInfo& info) {
   const std::shared_ptr<Dataset> of = revision(info[0]);
   const std::shared_ptr<const SourceSet> set = of->sources.now();
-  std::vector<SourceStatistics> statistics = set->choice.statistics(Clock::now());
+  std::vector<SourceStatistics> statistics = set->ranking.statistics(Clock::now());
   std::string& aside = statistics.front().aside;
   if (aside.empty()) aside = of->absence.words();
   return convert::toJs(info.Env(), *set, statistics);

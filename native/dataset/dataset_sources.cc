@@ -35,7 +35,7 @@ void DatasetSources::setMirrors(const std::vector<MirrorPlace>& mirrors) {
     if (same(*now_)) return;
     std::vector<SourceSet::Source> sources{now_->sources.front()};
     for (const MirrorPlace& mirror : mirrors) {
-      if (sources.size() == SourceChoice::kMaxSources) break;
+      if (sources.size() == SourceRanking::kMaxSources) break;
       const auto index = static_cast<std::uint32_t>(sources.size());
       sources.push_back(
           {mirror, std::make_shared<LocationCache>(manifest_, dataset_, events_, index)});

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "dataset/location_cache.h"
-#include "dataset/source_choice.h"
+#include "dataset/source_ranking.h"
 
 namespace hearth {
 
@@ -28,9 +28,9 @@ struct SourceSet {
     std::shared_ptr<LocationCache> locations;
   };
   std::vector<Source> sources;  // [0]: the first
-  mutable SourceChoice choice;
+  mutable SourceRanking ranking;
 
-  explicit SourceSet(std::vector<Source> all) : sources(std::move(all)), choice(sources.size()) {}
+  explicit SourceSet(std::vector<Source> all) : sources(std::move(all)), ranking(sources.size()) {}
 };
 
 class DatasetSources {
@@ -42,7 +42,7 @@ class DatasetSources {
   [[nodiscard]] std::shared_ptr<const SourceSet> now() const;
   // Of source 0 (the first) or a mirror; null when there are not so many.
   [[nodiscard]] std::shared_ptr<LocationCache> locations(std::size_t source) const;
-  // At most SourceChoice::kMaxSources - 1. What was known of other mirrors is forgotten, and who
+  // At most SourceRanking::kMaxSources - 1. What was known of other mirrors is forgotten, and who
   // waits for their locations gets kCancelled; the same in the same order change nothing.
   void setMirrors(const std::vector<MirrorPlace>& mirrors);
 

@@ -123,7 +123,7 @@ TEST_F(MirrorsTest, AFirstSourceThatIsWrongLeavesTheFileToThem) {
   serve(giving(bytes));
   add(true);
   expectRightAtLast();
-  EXPECT_EQ(dataset->sources.now()->choice.liars(~SourceMask{0}, Clock::now()), 0U);
+  EXPECT_EQ(dataset->sources.now()->ranking.look(~SourceMask{0}, 0, Clock::now()).lied, 0U);
 }
 
 TEST_F(MirrorsTest, PutsAMirrorWithoutLocationsAside) {

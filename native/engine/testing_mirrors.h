@@ -81,7 +81,7 @@ struct MirrorsTest : testing::Test {
     expectRight();
   }
   [[nodiscard]] SourceStatistics of(std::size_t source) const {
-    return dataset->sources.now()->choice.statistics(Clock::now())[source];
+    return dataset->sources.now()->ranking.statistics(Clock::now())[source];
   }
   [[nodiscard]] bool said(std::string_view text) const {
     const std::lock_guard lock(mutex);

@@ -48,7 +48,7 @@ TEST_F(WrongMirrorsTest, RefusesTheFileWhereAllAreWrong) {
   add(true);
   ASSERT_TRUE(eventually([&] { return read(kMirrored).code() == ErrorCode::kCorrupt; }));
   EXPECT_EQ(timesWrong(), 2) << "from both, and from the first";
-  EXPECT_EQ(dataset->sources.now()->choice.liars(~SourceMask{0}, Clock::now()), 0U);
+  EXPECT_EQ(dataset->sources.now()->ranking.look(~SourceMask{0}, 0, Clock::now()).lied, 0U);
 }
 
 // The state of the search outlives the readers: a further reader, who begins with nothing of the

@@ -82,7 +82,7 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
   };
   SourceRequest request({ports_.reactor, ports_.gate, ports_.lanes, ports_.ofOrigin, ports_.events,
                          std::move(unwanted)},
-                        file, *state.fetch->shared->rounds);
+                        file, state.fetch->shared->rounds);
   KeyFetch& shared = *state.fetch->shared;
   ++shared.requests;
   Status status = co_await originRequest(state, request, first, chunks);

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <random>
 
 #include "origin/tag_of_bytes.h"
 
 namespace hearth {
 namespace {
 
+// The client's attempts in a row and pauses for a single source.
+const OriginOptions kUsual;
 // Longest wait for a location while another source can be asked.
 constexpr auto kLocationTimeout = std::chrono::seconds(5);
 // Longest turn of a source before another one is asked.
@@ -15,28 +18,28 @@ constexpr auto kLongestTurn = std::chrono::seconds(30);
 // The same in order, where all is to come from one: for a chunk at
 // OriginOptions::floorBytesPerSecond.
 constexpr auto kLongestTurnInOrder = std::chrono::seconds(64);
-// How often a request that may ask nobody looks whether the shard ends.
-constexpr auto kNap = std::chrono::milliseconds(100);
-constexpr auto kShortest = std::chrono::milliseconds(1);
-constexpr std::string_view kLacking = "it has not the file as it was listed";
+// How often a request that may ask nobody yet looks again.
+constexpr auto kNap = std::chrono::milliseconds(20);
 constexpr std::string_view kUnproved =
     "nothing proves that it has the same bytes: the manifest has no SHA-256 of the file, and its "
     "ETags cannot be compared with the mirror's";
 
-// Another attempt may succeed.
-bool isRetryable(ErrorCode code) {
+bool saysAway(ErrorCode code) {
   return code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded;
 }
 
 }  // namespace
 
-SourceRequest::SourceRequest(Ports ports, const FileReference& file, SourceRounds& rounds)
-    : ports_(ports),
+SourceRequest::SourceRequest(Ports ports, const FileReference& file,
+                             std::shared_ptr<SourceRounds> rounds)
+    : ports_(std::move(ports)),
       file_(file),
       entry_(file.about.index),
       set_(file.dataset->sources.now()),
-      order_(set_->sources.size() == 1 ? nullptr : rounds.order(set_)),
-      time_(OriginOptions().runTimeout) {}
+      rounds_(std::move(rounds)),
+      inOrder_(set_->sources.size() > 1 && rounds_->inOrder()),
+      tries_(set_->sources.size()),
+      time_(kUsual.runTimeout) {}
 
 Task<Status> SourceRequest::run(std::uint32_t chunk, std::uint64_t offset,
                                 std::vector<std::span<std::byte>> pieces,
@@ -56,206 +59,194 @@ Task<Status> SourceRequest::run(std::uint32_t chunk, std::uint64_t offset,
   co_return std::move(status);
 }
 
-void SourceRequest::leaveOutUnfit() {
-  const Clock::time_point now = Clock::now();
-  const SourceMask liars = set_->choice.liars(~SourceMask{1}, now);
-  for (std::size_t mirror = 1; mirror < set_->sources.size(); ++mirror) {
-    if ((liars & bitOfSource(mirror)) != 0) {
-      standings_->leaveOut(mirror, {ErrorCode::kCorrupt, "it gave wrong bytes lately"});
-    } else if (!expectation(mirror)) {
-      standings_->leaveOut(mirror, {ErrorCode::kUnsupported, std::string(kUnproved)});
-      if (!set_->choice.unproved(mirror, entry_, now)) continue;
+void SourceRequest::leaveOutUnproved() {
+  for (std::size_t mirror = 1; mirror < tries_.size(); ++mirror) {
+    if (expectation(mirror)) continue;
+    tries_[mirror].out = true;
+    tries_[mirror].cause = {ErrorCode::kUnsupported, std::string(kUnproved)};
+    if (set_->ranking.lacks(mirror, entry_, Clock::now()))
       say(mirror, "is not asked for files of which nothing can be proved", std::string(kUnproved));
-    }
   }
-  if (order_ == nullptr) return;
-  const SourceMask fit = standings_->remaining();
-  standings_->leaveOut(fit & ~order_->admitted(fit, now),
-                       {ErrorCode::kCorrupt, "all that it gave of the file was wrong"});
+}
+
+SourceMask SourceRequest::remaining() const {
+  SourceMask mask = 0;
+  for (std::size_t source = 0; source < tries_.size(); ++source) {
+    const Tries& tries = tries_[source];
+    if (!tries.out && tries.failures < kUsual.attempts) mask |= bitOfSource(source);
+  }
+  return mask;
 }
 
 SourceMask SourceRequest::candidates(Clock::time_point now) const {
-  SourceChoice& choice = set_->choice;
-  if (order_ == nullptr) return choice.usable(standings_->remaining(), entry_, now);
-  // Includes a source that is put aside, perhaps for bytes of this very file.
-  const SourceMask having = choice.mayHave(standings_->remaining(), entry_, now);
-  return order_->next(having, standings_->notLeftAlone(having, now), choice.answering(having, now));
+  const SourceRanking::View view = set_->ranking.look(remaining(), entry_, now);
+  return inOrder_ ? rounds_->next(set_, view, now) : view.usable();
 }
 
-Task<bool> SourceRequest::rest() {
-  const Clock::time_point begun = Clock::now();
-  Clock::time_point now = begun;
-  while (now - begun < time_) {
-    if (isOver()) co_return false;
-    const SourceMask mask = candidates(now);
-    if (mask == 0 || standings_->due(mask, now) != 0) break;
-    const Clock::time_point next = std::min(begun + time_, standings_->soonest(mask));
-    co_await ports_.reactor.sleep(std::clamp<Clock::duration>(next - now, kShortest, kNap));
-    now = Clock::now();
+SourceMask SourceRequest::due(SourceMask mask, Clock::time_point now) const {
+  mask &= ~set_->ranking.leftAlone(mask, now);
+  for (std::size_t source = 0; source < tries_.size(); ++source) {
+    if (tries_[source].notBefore > now) mask &= ~bitOfSource(source);
   }
-  time_ -= now - begun;
-  co_return !isOver();
+  return mask;
 }
 
 Task<Status> SourceRequest::fromAny() {
-  standings_.emplace(*set_);
-  leaveOutUnfit();
-  while (standings_->remaining() != 0 && time_ > Clock::duration::zero() && !isOver()) {
+  leaveOutUnproved();
+  while (!isOver()) {
     const Clock::time_point now = Clock::now();
-    const SourceMask asked = candidates(now);
+    const SourceMask mask = candidates(now);
+    if (mask == 0 || time_ <= Clock::duration::zero()) co_return failure();
+    const SourceMask asked = due(mask, now);
     if (asked == 0) {
-      standings_->leaveOut(standings_->remaining(), {ErrorCode::kNotFound, std::string(kLacking)});
-      break;
-    }
-    const SourceMask mask = standings_->due(asked, now);
-    if (mask == 0) {
-      if (!co_await rest()) break;
+      co_await ports_.reactor.sleep(kNap);
+      time_ -= Clock::now() - now;
       continue;
     }
-    const std::optional<Turn> turn = set_->choice.begin(mask, entry_, now);
-    if (!turn) continue;  // another request has just found out that they lack it
-    Task<std::optional<Status>> taking = take(*turn);
+    Task<std::optional<Status>> taking = take(set_->ranking.begin(asked, now));
     std::optional<Status> ours = co_await taking;
     if (ours) co_return std::move(*ours);
   }
-  if (isOver())
-    co_return Error{ErrorCode::kCancelled,
-                    "the engine is shutting down, or nobody wants the bytes"};
-  co_return standings_->failure();
+  co_return Error{ErrorCode::kCancelled, "the engine is shutting down, or nobody wants the bytes"};
 }
 
 Task<std::optional<Status>> SourceRequest::take(Turn turn) {
   const std::size_t before = here_;
-  const SourceMask others = othersThan(turn);
-  // In order one source gives all, without a hedge. A source that has failed before has none
-  // either: when all fail, there may be only one that is slow.
-  const auto beside = order_ ? std::nullopt : set_->choice.beside(turn, others, entry_, turn.begun);
-  const SourceMask self = bitOfSource(turn.source);
-  // A straggler need not be failing, and the sources put aside may be back before it gives
-  // anything.
-  const bool bounded = (hedgeBroke_ & self) != 0 && (standings_->remaining() & ~self) != 0;
-  hedgeBroke_ &= ~self;
-  const bool hedged = beside.has_value() && standings_->failures(turn.source) == 0;
-  const bool impatient = order_ ? others != 0 : hedged || bounded;
-  const auto seen = elsewhere(turn, beside, impatient);
-  if (impatient) seen->left = std::min(time_, turnTime(turn, others));
+  const std::shared_ptr<OriginElsewhere> seen = terms(turn);
   Task<Status> asking = ask(turn.source, seen);
   Status status = co_await asking;
   std::uint64_t bytes = 0;
   for (std::size_t at = before; at < here_; ++at) bytes += pieces_[at].size();
-  if (bytes != 0) standings_->cameOn();
-  const bool ours = note(turn, status, *seen, beside.value_or(0), bytes);
-  if (order_ && (standings_->remaining() & self) == 0) order_->gaveUp(turn.source);
-  if (ours) co_return std::move(status);
-  co_return std::nullopt;
+  if (bytes != 0) {
+    given_ |= bitOfSource(turn.source);
+    for (Tries& tries : tries_) tries.failures = 0;
+  }
+  std::optional<Status> ours = conclude(turn, std::move(status), *seen, bytes);
+  if (inOrder_ && (!isIn(remaining(), turn.source) || seen->retryAfter))
+    rounds_->gaveUp(turn.source);
+  co_return std::move(ours);
 }
 
-SourceMask SourceRequest::othersThan(const Turn& turn) const {
-  SourceMask others = standings_->remaining() & ~bitOfSource(turn.source);
-  if (order_ == nullptr) return standings_->due(others, turn.begun);
-  for (std::size_t source = 0; source < set_->sources.size(); ++source) {
-    if (!order_->stands(source)) others &= ~bitOfSource(source);
-  }
-  return set_->choice.mayHave(others, entry_, turn.begun);
+// A source that has failed before is waited for: when all fail, there may be only one that is slow.
+// In order a slow source goes on, as the faster one may be wrong.
+std::shared_ptr<OriginElsewhere> SourceRequest::terms(const Turn& turn) const {
+  const SourceMask rest = remaining() & ~bitOfSource(turn.source);
+  const SourceRanking::View view = set_->ranking.look(rest, entry_, turn.begun);
+  const SourceMask others = inOrder_ ? view.having : view.healthy;
+  auto terms = std::make_shared<OriginElsewhere>();
+  terms->impatient = others != 0 && (inOrder_ || tries_[turn.source].failures == 0);
+  terms->leaveStraggler = terms->impatient && !inOrder_;
+  terms->left = terms->impatient ? std::min(time_, turnTime(turn, others)) : time_;
+  if (!terms->impatient) return terms;
+  // A request that waits for a connection asks another source once this one is set aside.
+  terms->wanted = [set = set_, rounds = inOrder_ ? rounds_ : nullptr, turn] {
+    return rounds ? rounds->stands(turn.source) : set->ranking.wanted(turn);
+  };
+  return terms;
 }
 
 // Bounds the turn, so that a source that trickles, which is no stall, does not take all the time.
-// In order a slower source may go on, as the faster one may be the liar.
 Clock::duration SourceRequest::turnTime(const Turn& turn, SourceMask others) const {
-  if (order_)
+  if (inOrder_)
     return std::min<Clock::duration>(kLongestTurnInOrder, time_ / (1 + std::popcount(others)));
   std::uint64_t bytes = 0;
   for (std::size_t at = here_; at < pieces_.size(); ++at) bytes += pieces_[at].size();
-  const auto longest = set_->choice.longestTurn(turn, others, bytes, turn.begun);
+  const auto longest = set_->ranking.patience(turn, others, bytes, turn.begun);
   return std::clamp<Clock::duration>(longest.value_or(kLongestTurn), OriginElsewhere::kTimeout,
                                      kLongestTurn);
 }
 
-bool SourceRequest::note(const Turn& turn, const Status& status, const OriginElsewhere& seen,
-                         std::size_t beside, std::uint64_t bytes) {
-  SourceChoice& choice = set_->choice;
+std::optional<Status> SourceRequest::conclude(const Turn& turn, Status status,
+                                              const OriginElsewhere& seen, std::uint64_t bytes) {
+  using Outcome = SourceRanking::Outcome;
+  SourceRanking& ranking = set_->ranking;
   const Clock::time_point now = Clock::now();
-  const ErrorCode code = status.code();
-  if (bytes != 0) {
-    if (seen.gave) given_ |= bitOfSource(turn.source);
-    if (seen.hedgeBytes != 0) given_ |= bitOfSource(beside);
-  }
-  if (seen.retryAfter) choice.leaveAlone(turn.source, now + *seen.retryAfter);
-  if (seen.hedgeRetryAfter) choice.leaveAlone(beside, now + *seen.hedgeRetryAfter);
-  if (code == ErrorCode::kTryElsewhere || code == ErrorCode::kCancelled) {
-    choice.abandoned(turn, bytes);
-    // The dataset has other mirrors now; the first source is the same.
-    const bool replaced = code == ErrorCode::kCancelled && turn.source != 0;
-    if (!replaced || isOver()) return true;
-    standings_->leaveOut(turn.source, status.error());
-    return false;
-  }
-  if (seen.unasked) {
-    choice.abandoned(turn, bytes);
-    standings_->noteCause(turn.source, status.error());
-    return false;
-  }
-  if (seen.hedgeWon) {
-    if (choice.straggled(turn, bytes, beside, seen.hedgeBytes, now))
-      say(turn.source, "is put aside", "it was slow, and another source was faster");
-    if (status.ok()) return true;
-    // The hedge gave only its part.
-    standings_->noteFailure(turn.source, status.error());
-    return false;
-  }
-  if (seen.hedgeBroke) {
-    // The source that the hedge was for need not be slow.
-    choice.abandoned(turn, bytes);
-    if (choice.brokeOff(beside, turn.begun, status.error().message, now))
-      say(beside, "is put aside", status.error().message);
-    standings_->noteFailure(turn.source, status.error());
-    hedgeBroke_ |= bitOfSource(turn.source);
-    return false;
-  }
+  if (seen.retryAfter) ranking.leaveAlone(turn.source, now + *seen.retryAfter);
   if (status.ok()) {
-    if (choice.succeeded(turn, bytes, now)) say(turn.source, "is used again", "it answers");
-    return true;
+    if (ranking.end(turn, Outcome::kGave, bytes, "", now))
+      say(turn.source, "is used again", "it answers");
+    return status;
   }
-  if (code != ErrorCode::kOriginChanged && code != ErrorCode::kNotFound) {
-    noteFailure(turn, status.error(), seen.retryAfter, bytes);
-    return false;
+  Tries& tries = tries_[turn.source];
+  const ErrorCode code = status.code();
+  const bool first = turn.source == 0;
+  tries.cause = status.error();
+  if (code == ErrorCode::kTryElsewhere || code == ErrorCode::kCancelled) {
+    ranking.end(turn, Outcome::kUndecided, bytes, "", now);
+    // The dataset has other mirrors now; the first source is the same.
+    const bool replaced = code == ErrorCode::kCancelled && !first;
+    if (!replaced || isOver()) return status;
+    tries.out = true;
+  } else if (seen.unasked) {
+    ranking.end(turn, Outcome::kUndecided, bytes, "", now);
+  } else if (first && (code == ErrorCode::kOriginChanged || code == ErrorCode::kNotFound)) {
+    ranking.end(turn, Outcome::kUndecided, bytes, "", now);
+    firstLacks_ = tries.out = true;
+    // The first source's word on its own state is true of the dataset.
+    if (code == ErrorCode::kOriginChanged) return status;
+  } else {
+    noteFailure(turn, status.error(), seen, bytes);
   }
-  standings_->leaveOut(turn.source, status.error());
-  if (turn.source != 0) {
-    noteLacks(turn, status.error().message);
-    return false;
-  }
-  firstLacks_ = true;
-  choice.abandoned(turn, bytes);
-  // The first source's word on its own state is true of the dataset.
-  return code == ErrorCode::kOriginChanged;
+  return std::nullopt;
 }
 
-void SourceRequest::noteFailure(const Turn& turn, const Error& error,
-                                std::optional<Clock::duration> retryAfter, std::uint64_t bytes) {
-  SourceChoice& choice = set_->choice;
+void SourceRequest::noteFailure(const Turn& turn, const Error& error, const OriginElsewhere& seen,
+                                std::uint64_t bytes) {
+  using Outcome = SourceRanking::Outcome;
   const Clock::time_point now = Clock::now();
-  bool aside = false;
-  if (isRetryable(error.code)) {
-    standings_->noteTry(turn.source, error, retryAfter);
+  Tries& tries = tries_[turn.source];
+  Outcome outcome = seen.straggled ? Outcome::kSlow : Outcome::kFailed;
+  if (saysAway(error.code)) {
+    if (!retries_)
+      retries_.emplace(kUsual.firstBackOff, kUsual.longestBackOff, std::random_device()());
+    tries.notBefore = now + retries_->delay(++tries.failures, seen.retryAfter);
     // Not one chunk came in the whole turn. When others fail the source is asked again, and waited
     // for.
     const bool overdue = located_ && error.code == ErrorCode::kDeadlineExceeded;
-    if (order_ && overdue && bytes == 0) order_->gaveUp(turn.source);
-    aside = choice.failed(turn, bytes, error.message, now);
+    if (inOrder_ && overdue && bytes == 0) rounds_->gaveUp(turn.source);
   } else {
-    standings_->leaveOut(turn.source, error);
+    tries.out = true;
+    const bool absent =
+        error.code == ErrorCode::kOriginChanged || error.code == ErrorCode::kNotFound;
     // A server that may not say which files it has refuses those that it has not. An error in
     // finding its locations, as before credentials have come, may be over soon.
-    if (turn.source != 0 && located_) return noteLacks(turn, error.message);
-    aside = choice.refused(turn, bytes, error.message, now);
+    const bool lacks = turn.source != 0 && (absent || located_);
+    outcome = lacks ? Outcome::kLacks : Outcome::kRefused;
+    if (lacks && set_->ranking.lacks(turn.source, entry_, now)) {
+      say(turn.source, "has not every file as it was listed; these are read elsewhere",
+          error.message);
+    }
   }
-  if (aside) say(turn.source, "is put aside", error.message);
+  if (set_->ranking.end(turn, outcome, bytes, error.message, now))
+    say(turn.source, "is put aside", error.message);
 }
 
-void SourceRequest::noteLacks(const Turn& turn, const std::string& why) {
-  if (set_->choice.lacks(turn, entry_, why, Clock::now()))
-    say(turn.source, "has not every file as it was listed; these are read elsewhere", why);
+// The code is the first source's, unless that gave wrong bytes. Sources that answer, though with
+// wrong bytes, are not away: nobody waits for them.
+Error SourceRequest::failure() const {
+  const SourceRanking::View view = set_->ranking.look(~SourceMask{0}, entry_, Clock::now());
+  Error error{ErrorCode::kUnavailable, "no source gives it"};
+  bool anyWrong = false;
+  bool anyAway = false;
+  const char* between = ": ";
+  for (std::size_t source = 0; source < tries_.size(); ++source) {
+    std::optional<Error> cause = tries_[source].cause;
+    if (!cause && (isIn(view.lied, source) || rounds_->gaveWrong(source))) {
+      cause = {ErrorCode::kCorrupt, "it gave wrong bytes lately"};
+    } else if (!cause && !isIn(view.having, source)) {
+      cause = {ErrorCode::kNotFound, "it has not the file as it was listed"};
+    }
+    if (!cause) continue;
+    const bool wrong = cause->code == ErrorCode::kCorrupt;
+    anyWrong = anyWrong || wrong;
+    anyAway = anyAway || saysAway(cause->code) || cause->code == ErrorCode::kTryElsewhere;
+    if (source == 0 && !wrong) error.code = cause->code;
+    error.message += between + nameOf(source) + ": " + cause->message;
+    between = "; ";
+  }
+  if (error.code == ErrorCode::kUnavailable && anyWrong && !anyAway)
+    error.code = ErrorCode::kCorrupt;
+  return error;
 }
 
 std::optional<OriginExpectation> SourceRequest::expectation(std::size_t source) const {
@@ -267,30 +258,6 @@ std::optional<OriginExpectation> SourceRequest::expectation(std::size_t source) 
   if (isGitBlobId(about.validator)) return file_.expectation();
   if (set_->sources[source].sameTags && isTagOfBytes(about.validator)) return file_.expectation();
   return std::nullopt;
-}
-
-std::shared_ptr<OriginElsewhere> SourceRequest::elsewhere(const Turn& turn,
-                                                          std::optional<std::size_t> beside,
-                                                          bool impatient) const {
-  auto other = std::make_shared<OriginElsewhere>();
-  other->impatient = impatient;
-  other->left = time_;
-  // A request that waits for a connection to a source asks another one once that is put aside.
-  if (impatient) {
-    other->wanted = [set = set_, order = order_, turn] {
-      if (order == nullptr) return set->choice.wanted(turn);
-      const bool lied = set->choice.liars(bitOfSource(turn.source), Clock::now()) != 0;
-      return order->stands(turn.source) && !lied;
-    };
-  }
-  if (!beside) return other;
-  std::optional<Location> location = set_->sources[*beside].locations->peek(entry_);
-  const auto expected = expectation(*beside);
-  if (!location || location->url.empty() || !expected) return other;
-  other->hedge = std::move(*location);
-  other->expectation = *expected;
-  other->hedgeWanted = [set = set_, to = *beside] { return set->choice.well(to, Clock::now()); };
-  return other;
 }
 
 Task<Result<Location>> SourceRequest::locate(std::size_t source, OriginElsewhere* seen) {
@@ -349,9 +316,13 @@ Task<Status> SourceRequest::request(Location location, OriginExpectation expecta
   co_return std::move(status);
 }
 
+std::string SourceRequest::nameOf(std::size_t source) const {
+  return source == 0 ? "the first source" : "the mirror " + set_->sources[source].name;
+}
+
 void SourceRequest::say(std::size_t source, const std::string& what, const std::string& why) const {
   log(ports_.events, EngineEvent::Level::kWarn,
-      "dataset " + file_.dataset->id + ": " + standings_->nameOf(source) + " " + what,
+      "dataset " + file_.dataset->id + ": " + nameOf(source) + " " + what,
       {{"dataset", file_.dataset->id}, {"reason", why}});
 }
 

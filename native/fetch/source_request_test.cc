@@ -46,7 +46,6 @@ class ScriptedOrigin final : public OriginClient {
       co_return Error{answer.code, "as the test says"};
     }
     asked.push_back(source);
-    if (location.elsewhere) location.elsewhere->gave = true;
     for (std::size_t piece = 0; piece < into.size(); ++piece) filled(piece);
     co_return Status();
   }
@@ -74,7 +73,7 @@ struct SourceRequestTest : testing::Test {
     file = FileReference::of(dataset, *dataset->manifest->lookUp("model"));
     lanes.push_back({*reactor, origin, transport});
     setSources(2);
-    (void)rounds.wrong("it is not what the digest says", Clock::now());
+    (void)rounds->wrong("it is not what the digest says", Clock::now());
   }
   void setSources(std::size_t sources) {
     std::vector<MirrorPlace> mirrors;
@@ -109,7 +108,7 @@ struct SourceRequestTest : testing::Test {
   EventSink events = [](EngineEvent) {};
   std::shared_ptr<Dataset> dataset;
   FileReference file;
-  SourceRounds rounds;
+  std::shared_ptr<SourceRounds> rounds = std::make_shared<SourceRounds>();
 };
 
 using Asked = std::vector<std::size_t>;
@@ -123,15 +122,15 @@ TEST_F(SourceRequestTest, RetriesInOrderAsOftenAsASingleSource) {
 TEST_F(SourceRequestTest, SkipsASourceThatGaveUpInTheRound) {
   origin.answers[0].resize(6);
   EXPECT_EQ(request(), 0b10U);
-  EXPECT_FALSE(rounds.order(set())->stands(0));
+  EXPECT_FALSE(rounds->stands(0));
   origin.answers[0].resize(1);
   EXPECT_EQ(request(), 0b10U);
   EXPECT_EQ(origin.asked, (Asked{0, 0, 0, 0, 0, 0, 1, 1}));
 }
 
 TEST_F(SourceRequestTest, SkipsASourceThatGaveAllWrongEvenIfOthersFail) {
-  rounds.gave(set(), 0b01);
-  (void)rounds.wrong("it is not what the digest says", Clock::now());
+  rounds->gave(set(), 0b01);
+  (void)rounds->wrong("it is not what the digest says", Clock::now());
   origin.answers[1].resize(6);
   EXPECT_EQ(request(ErrorCode::kUnavailable), 0U);
   EXPECT_EQ(request(), 0b10U);
@@ -139,9 +138,8 @@ TEST_F(SourceRequestTest, SkipsASourceThatGaveAllWrongEvenIfOthersFail) {
 }
 
 TEST_F(SourceRequestTest, KeepsASlowSourceInOrder) {
-  const auto turn = set()->choice.begin(0b10, 0, Clock::now());
-  ASSERT_TRUE(turn.has_value());
-  (void)set()->choice.succeeded(*turn, 1u << 30, turn->begun + 1ms);
+  const auto turn = set()->ranking.begin(0b10, Clock::now());
+  (void)set()->ranking.end(turn, SourceRanking::Outcome::kGave, 1u << 30, "", turn.begun + 1ms);
   EXPECT_EQ(request(), 0b01U);
   ASSERT_EQ(origin.lefts.size(), 1U);
   EXPECT_GT(origin.lefts[0], 1min) << "not seconds, as the other would take";
@@ -163,40 +161,32 @@ TEST_F(SourceRequestTest, LeavesASourceAloneThatAskedForIt) {
 }
 
 TEST_F(SourceRequestTest, AWaitForAConnectionFollowsTheRound) {
-  origin.answers[0].push_back({.before = [this](auto&) { rounds.order(set())->gaveUp(0); }});
+  origin.answers[0].push_back({.before = [this](auto&) { rounds->gaveUp(0); }});
   EXPECT_EQ(request(), 0b10U);
   EXPECT_EQ(origin.asked, (Asked{1}));
 }
 
-TEST_F(SourceRequestTest, ABrokenHedgePutsAsideOnlyTheHedge) {
-  rounds = SourceRounds();
-  origin.answers[0].push_back({.before = [](OriginElsewhere& seen) { seen.hedgeBroke = true; }});
-  EXPECT_EQ(request(), 0b01U);
-  EXPECT_EQ(origin.asked, (Asked{0, 0}));
-  const auto seen = set()->choice.statistics(Clock::now());
-  EXPECT_EQ(seen[0].aside, "");
-  EXPECT_EQ(seen[1].aside, "as the test says");
-}
-
-TEST_F(SourceRequestTest, BlamesASourceThatFailsAfterItsHedgeGaveSome) {
-  rounds = SourceRounds();
-  origin.answers[0].push_back({.code = ErrorCode::kDeadlineExceeded,
-                               .before = [](OriginElsewhere& seen) { seen.hedgeBytes = 1; }});
+TEST_F(SourceRequestTest, LeavesAStragglerForTheNextSource) {
+  rounds = std::make_shared<SourceRounds>();
+  origin.answers[0].push_back({.before = [](OriginElsewhere& seen) {
+    EXPECT_TRUE(seen.leaveStraggler);
+    seen.straggled = true;
+  }});
   EXPECT_EQ(request(), 0b10U);
   EXPECT_EQ(origin.asked, (Asked{0, 1}));
-  const auto seen = set()->choice.statistics(Clock::now());
+  EXPECT_LE(origin.lefts[0], 30s);
+  const auto seen = set()->ranking.statistics(Clock::now());
   EXPECT_EQ(seen[0].aside, "as the test says");
+  EXPECT_EQ(seen[0].stragglers, 1U);
   EXPECT_EQ(seen[1].aside, "");
 }
 
-TEST_F(SourceRequestTest, LeavesAStragglerWhoseHedgeBrokeWhileOthersRemain) {
-  rounds = SourceRounds();
-  origin.answers[0].push_back({.before = [](OriginElsewhere& seen) { seen.hedgeBroke = true; }});
-  origin.answers[0].push_back({.code = ErrorCode::kDeadlineExceeded,
-                               .before = [](auto&) { moveClock(SourceChoice::kFirstAside); }});
-  EXPECT_EQ(request(), 0b10U);
-  EXPECT_EQ(origin.asked, (Asked{0, 0, 1}));
-  EXPECT_LE(origin.lefts[1], 30s);
+TEST_F(SourceRequestTest, WaitsForASlowSourceWhereAllFail) {
+  rounds = std::make_shared<SourceRounds>();
+  origin.answers[0].resize(1);
+  origin.answers[1].resize(6);
+  EXPECT_EQ(request(), 0b01U);
+  EXPECT_GT(origin.lefts.back(), 5min);
 }
 
 TEST_F(SourceRequestTest, ASingleSourceIsAGiverToo) {

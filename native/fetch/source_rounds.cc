@@ -4,177 +4,109 @@
 #include <bit>
 
 namespace hearth {
-namespace {
-
-bool isIn(SourceMask mask, std::size_t source) { return (mask & bitOfSource(source)) != 0; }
-
-}  // namespace
-
-SourceMask SourceOrder::admitted(SourceMask among, Clock::time_point now) {
-  const bool noOther = (among & ~wrong_ & ~failed_) == 0;
-  if (noOther && wrong_ != 0 && now - wrongAt_ >= kWrongHolds) {
-    wrong_ = 0;
-    failed_ = 0;
-  }
-  return among & ~wrong_;
-}
-
-SourceMask SourceOrder::next(SourceMask among, SourceMask due, SourceMask well) {
-  among &= ~wrong_;
-  // All have given up: another request may ask each of them as often again.
-  if ((among & ~failed_) == 0) failed_ &= ~among;
-  among &= ~failed_;
-  due &= among;
-  const bool stays = current_ && isIn(due != 0 ? due : among, *current_);
-  if (stays) return bitOfSource(*current_);
-  for (const SourceMask from : {due & well, due, among}) {
-    if (from == 0) continue;
-    current_ = from_;
-    while (!isIn(from, *current_)) current_ = (*current_ + 1) % SourceChoice::kMaxSources;
-    return bitOfSource(*current_);
-  }
-  return 0;
-}
-
-void SourceOrder::beginRound(std::uint32_t timesWrong) {
-  from_ = (timesWrong - 1) % sources_;
-  current_.reset();
-  failed_ = 0;
-}
 
 // Once the file has been wrong, gave() notes all givers while the file is wanted.
 void SourceRounds::open(bool some) {
   if (!inOrder()) {
     ofOthers_ = some;
   } else if (!some) {
-    forgetGivers();
+    given_ = 0;
+    ofOthers_ = false;
   }
 }
 
-void SourceRounds::forgetGivers() {
-  for (const auto& [set, order] : orders_) order->given_ = 0;
-  ofOthers_ = false;
-}
-
-// Convicts a mirror once: other files may have convicted it, too. A suspicion belongs to the file
-// that raised it first.
-bool SourceOrder::blame(const SourceSet& set, std::size_t mirror, bool known,
-                        const std::string& why, Clock::time_point now) {
-  const SourceMask bit = bitOfSource(mirror);
-  if (!known || isIn(wrong_, 0)) {
-    const bool isNew = set.choice.suspected(mirror, why, now);
-    if (isNew) suspected_ |= bit;
-    return isNew;
-  }
-  if ((convicted_ & set.choice.liars(bit, now)) != 0) return false;
-  convicted_ |= bit;
-  return set.choice.lied(mirror, why, now);
-}
-
-void SourceOrder::onlySuspect(const SourceSet& set, const std::string& why, Clock::time_point now) {
-  for (std::size_t mirror = 1; mirror < set.sources.size(); ++mirror) {
-    if (!isIn(convicted_, mirror)) continue;
-    set.choice.acquitted(mirror);
-    if (set.choice.suspected(mirror, why, now)) suspected_ |= bitOfSource(mirror);
-  }
-  wrong_ |= convicted_;
-  convicted_ = 0;
-}
-
-SourceOrder& SourceRounds::of(const std::shared_ptr<const SourceSet>& set) {
-  std::shared_ptr<SourceOrder>& order = orders_[set];
-  if (order == nullptr) {
-    order.reset(new SourceOrder(set->sources.size()));
-    if (inOrder()) order->beginRound(timesWrong_);
-  }
-  return *order;
-}
-
-std::shared_ptr<SourceOrder> SourceRounds::order(const std::shared_ptr<const SourceSet>& set) {
-  if (!inOrder()) return nullptr;
-  (void)of(set);
-  return orders_[set];
+void SourceRounds::use(const std::shared_ptr<const SourceSet>& set) {
+  std::vector<std::string> names;
+  for (const SourceSet::Source& source : set->sources) names.push_back(source.name);
+  const bool isKnown = names == names_;
+  if (!isKnown || set_.expired()) set_ = set;
+  if (isKnown) return;
+  ofOthers_ = ofOthers_ || given_ != 0;
+  given_ = wrong_ = 0;
+  current_.reset();
+  gaveUp_ = 0;
+  names_ = std::move(names);
 }
 
 void SourceRounds::gave(const std::shared_ptr<const SourceSet>& set, SourceMask sources) {
-  of(set).given_ |= sources;
+  use(set);
+  given_ |= sources;
 }
 
-const SourceOrder* SourceRounds::onlyGiver() const {
-  const SourceOrder* only = nullptr;
-  for (const auto& [set, order] : orders_) {
-    if (order->given_ == 0) continue;
-    if (only != nullptr || std::popcount(order->given_) != 1) return nullptr;
-    only = order.get();
+SourceMask SourceRounds::next(const std::shared_ptr<const SourceSet>& set,
+                              const SourceRanking::View& view, Clock::time_point now) {
+  use(set);
+  if (wrong_ != 0 && now - wrongAt_ >= kWrongHolds) wrong_ = 0;
+  SourceMask among = view.having & ~wrong_;
+  // All have given up: another request may ask each of them as often again.
+  if ((among & ~gaveUp_) == 0) gaveUp_ &= ~among;
+  among &= ~gaveUp_;
+  if (among == 0) return 0;
+  if (!current_ || !isIn(among, *current_)) {
+    const SourceMask from = (among & view.answering) != 0 ? among & view.answering : among;
+    // Each round begins with the next source, so that each has its turn however others fail.
+    current_ = (timesWrong_ - 1) % names_.size();
+    while (!isIn(from, *current_)) current_ = (*current_ + 1) % names_.size();
   }
-  return ofOthers_ ? nullptr : only;
+  return bitOfSource(*current_);
 }
 
-void SourceRounds::right() {
-  const SourceOrder* const giver = onlyGiver();
-  for (const auto& [of, order] : orders_) {
-    if (giver != order.get() || (order->suspected_ & order->given_) == 0) continue;
-    if (const auto set = of.lock())
-      set->choice.cleared(static_cast<std::size_t>(std::countr_zero(order->given_)));
-  }
-  timesWrong_ = timesOfOthers_ = 0;
-  ofOthers_ = false;
-  orders_.clear();
+std::optional<std::size_t> SourceRounds::onlyGiver() const {
+  if (ofOthers_ || std::popcount(given_) != 1) return std::nullopt;
+  return static_cast<std::size_t>(std::countr_zero(given_));
 }
 
 void SourceRounds::beginRound() {
-  forgetGivers();
-  for (const auto& [set, order] : orders_) order->beginRound(timesWrong_);
+  given_ = 0;
+  ofOthers_ = false;
+  current_.reset();
+  gaveUp_ = 0;
+}
+
+void SourceRounds::right() {
+  const std::optional<std::size_t> giver = onlyGiver();
+  const std::shared_ptr<const SourceSet> set = set_.lock();
+  if (giver && set) set->ranking.trust(*giver, why_);
+  timesWrong_ = 0;
+  wrong_ = 0;
+  beginRound();
 }
 
 std::vector<std::string> SourceRounds::wrong(const std::string& why, Clock::time_point now) {
-  const bool known = onlyGiver() != nullptr;
+  if (!inOrder()) why_ = why;
+  const std::optional<std::size_t> giver = onlyGiver();
+  // The first source may have changed between two requests: it is asked once more.
+  if (giver && (inOrder() || *giver != 0)) {
+    wrong_ |= given_;
+    wrongAt_ = now;
+  }
+  const bool firstToo = isIn(wrong_, 0);
+  const SourceMask blamed = firstToo ? given_ | wrong_ : given_;
+  const std::shared_ptr<const SourceSet> set = set_.lock();
   std::vector<std::string> aside;
-  bool given = false;
-  for (const auto& [of, order] : orders_) {
-    if (order->given_ != 0) {
-      ++order->timesWrong_;
-      given = true;
-    }
-    if (known && inOrder() && order->given_ != 0) {
-      order->wrong_ |= order->given_;
-      order->wrongAt_ = now;
-    }
-    const std::shared_ptr<const SourceSet> set = of.lock();
-    if (set && isIn(order->wrong_, 0)) order->onlySuspect(*set, why, now);
-    for (std::size_t mirror = 1; set && mirror < set->sources.size(); ++mirror) {
-      if (!isIn(order->given_, mirror)) continue;
-      if (order->blame(*set, mirror, known, why, now)) aside.push_back(set->sources[mirror].name);
-    }
+  for (std::size_t mirror = 1; set && mirror < set->sources.size(); ++mirror) {
+    if (!isIn(blamed, mirror)) continue;
+    if (set->ranking.distrust(mirror, giver && !firstToo, why_, now))
+      aside.push_back(set->sources[mirror].name);
   }
   ++timesWrong_;
-  if (!given) ++timesOfOthers_;
   beginRound();
   return aside;
 }
 
-bool SourceRounds::everywhere(const std::shared_ptr<const SourceSet>& set,
-                              SourceMask usable) const {
+bool SourceRounds::everywhere(const std::shared_ptr<const SourceSet>& set, SourceMask having) {
+  use(set);
   const std::size_t sources = set->sources.size();
   const std::size_t rounds = sources == 1 ? 1 : 2 * std::min(sources, kMaxSourcesTried);
-  const auto known = orders_.find(set);
-  if (known == orders_.end()) return timesOfOthers_ > rounds;
-  const SourceOrder& order = *known->second;
-  if (timesOfOthers_ + order.timesWrong_ > rounds) return true;
-  return order.wrong_ != 0 && (usable & ~order.wrong_) == 0;
+  return timesWrong_ > rounds || (wrong_ != 0 && (having & ~wrong_) == 0);
 }
 
 void SourceRounds::again() {
-  timesWrong_ = timesOfOthers_ = 1;
-  for (const auto& [of, order] : orders_) {
-    const std::shared_ptr<const SourceSet> set = of.lock();
-    const bool alsoFirst = set && isIn(order->wrong_, 0);
-    for (std::size_t mirror = 1; alsoFirst && mirror < set->sources.size(); ++mirror) {
-      if (isIn(order->suspected_, mirror)) set->choice.cleared(mirror);
-    }
-    order->wrong_ = order->convicted_ = order->suspected_ = 0;
-    order->timesWrong_ = 0;
-  }
+  const std::shared_ptr<const SourceSet> set = set_.lock();
+  for (std::size_t mirror = 1; set && isIn(wrong_, 0) && mirror < set->sources.size(); ++mirror)
+    set->ranking.trust(mirror, why_);
+  timesWrong_ = 1;
+  wrong_ = 0;
   beginRound();
 }
 

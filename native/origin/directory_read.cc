@@ -87,10 +87,7 @@ Task<Status> readDirectoryFile(Reactor& reactor, DirectoryCalls& calls, const Ev
   // The memory belongs to the caller again.
   transfer->leave();
   const DirectoryTransfer::Counts counts = transfer->counts();
-  if (location.elsewhere) {
-    location.elsewhere->left -= Clock::now() - begun;
-    location.elsewhere->gave = counts.bytes != 0;
-  }
+  if (location.elsewhere) location.elsewhere->left -= Clock::now() - begun;
   statistics.bytes += counts.bytes;
   statistics.requests += counts.requests;
   co_return status;

@@ -75,9 +75,6 @@ Task<Status> GitBlobReader::read(Fetch fetch, Location location, OriginExpectati
   std::uint64_t length = 0;
   for (const auto& piece : into) length += piece.size();
   const bool isWhole = offset == 0 && length == expectation.objectSize;
-  // Without a place of its own to ask, a hedge is of the same file, and its bytes are compared
-  // alike.
-  if (location.elsewhere) location.elsewhere->hedge = {};
   expectation.validator.clear();
   std::vector<std::byte> spare;
   std::vector<std::span<std::byte>> whole = into;

@@ -17,12 +17,12 @@ constexpr int kServiceUnavailable = 503;
 
 HedgedTransfer::HedgedTransfer(HttpContext& context, OriginHosts& hosts,
                                std::shared_ptr<OriginHost> host, HttpRequest request,
-                               std::shared_ptr<const OriginElsewhere> elsewhere, PieceSink& sink)
+                               bool leaveStraggler, PieceSink& sink)
     : context_(context),
       hosts_(hosts),
       host_(std::move(host)),
       request_(counted(std::move(request))),
-      elsewhere_(std::move(elsewhere)),
+      leaveStraggler_(leaveStraggler),
       sink_(sink),
       changed_(context.reactor),
       sides_(context.reactor),
@@ -51,7 +51,7 @@ Task<HttpOutcome> HedgedTransfer::run() {
   sides_.spawn(follow(*this, first_));
   Side* over = nullptr;
   while ((over = winner()) == nullptr) {
-    if (!hedge_ && !cancelled_ && straggling()) {
+    if (!hedge_ && !left_ && !cancelled_ && straggling()) {
       // The caller of a late sink asks for the rest by requests that have hedges.
       if (sink_.late()) {
         first_.exchange.giveUpSlow();
@@ -68,20 +68,8 @@ Task<HttpOutcome> HedgedTransfer::run() {
   co_await sides_.close();
   measure();
   if (hedge_) hosts_.endHedge();
-  const auto leaveUs = first_.outcome->retryAfter;
-  const auto hedgeLeaveUs = hedge_ ? hedge_->outcome->retryAfter : std::nullopt;
-  HttpOutcome outcome = std::move(*over->outcome);
-  outcome.gave = first_.exchange.objectBytes() != 0 || (hedge_ && !hedgesElsewhere());
-  if (hedgesElsewhere()) {
-    outcome.retryAfter = leaveUs;
-    outcome.hedgeRetryAfter = hedgeLeaveUs;
-    if (hedge_ && hedge_->exchange.leads()) outcome.hedgeBytes = hedge_->exchange.objectBytes();
-  }
-  if (over != &first_) {
-    ++context_.statistics.hedgesWon;
-    outcome.ofHedge = hedgesElsewhere();
-  }
-  co_return std::move(outcome);
+  if (over != &first_) ++context_.statistics.hedgesWon;
+  co_return std::move(*over->outcome);
 }
 
 HedgedTransfer::Side* HedgedTransfer::winner() {
@@ -95,10 +83,8 @@ HedgedTransfer::Side* HedgedTransfer::winner() {
     const bool mayPass = first_.outcome->status.code() == ErrorCode::kUnavailable;
     return mayPass && !hedge_->outcome ? nullptr : &first_;
   }
-  // A hedge that is redirected before the first has an answer is an answer to both. Not one that
-  // another place redirects: what is sent to the first is not for whoever that names.
-  const bool redirected =
-      !hedgesElsewhere() && hedge_->outcome && !hedge_->outcome->redirect.empty();
+  // A hedge that is redirected before the first has an answer is an answer to both.
+  const bool redirected = hedge_->outcome && !hedge_->outcome->redirect.empty();
   return redirected && !first_.exchange.answeredAt() ? &*hedge_ : nullptr;
 }
 
@@ -140,34 +126,21 @@ bool HedgedTransfer::straggling() {
   return false;
 }
 
-bool HedgedTransfer::hedgesElsewhere() const {
-  return elsewhere_ != nullptr && !elsewhere_->hedge.url.empty();
-}
-
-HttpRequest HedgedTransfer::hedgeRequest() const {
-  HttpRequest request = request_;
-  request.hedge = true;
-  if (!hedgesElsewhere()) return request;
-  const Location& location = elsewhere_->hedge;
-  request.url = location.url;
-  request.headers = location.headers;
-  request.expiresAtMs = location.expiresAtMs;
-  request.expectation = elsewhere_->expectation;
-  // Its bytes say nothing of the first's host.
-  request.came = {};
-  return request;
-}
-
 void HedgedTransfer::tryHedge() {
   const std::int64_t now =
       std::chrono::duration_cast<std::chrono::milliseconds>(WallClock::now().time_since_epoch())
           .count();
   if (request_.expiresAtMs != 0 && request_.expiresAtMs <= now) return;
-  if (hedgesElsewhere() && elsewhere_->hedgeWanted && !elsewhere_->hedgeWanted()) return;
   const std::uint64_t length = std::min(sink_.pieceRemaining(), sink_.remaining());
-  const auto asked = hedgesElsewhere() ? hosts_.of(elsewhere_->hedge.url) : host_;
-  if (length == 0 || !hosts_.tryHedge(*asked, length)) return;
-  HttpRequest request = hedgeRequest();
+  if (length == 0 || !hosts_.tryHedge(*host_, length)) return;
+  if (leaveStraggler_) {
+    left_ = true;
+    hosts_.endHedge();
+    first_.exchange.giveUpSlow();
+    return;
+  }
+  HttpRequest request = request_;
+  request.hedge = true;
   const std::uint64_t further = sink_.received() - request_.range.received;
   request.range = {
       .offset = request_.range.offset + further, .length = length, .received = sink_.received()};
@@ -179,7 +152,7 @@ void HedgedTransfer::tryHedge() {
 
 void HedgedTransfer::measure() {
   const Clock::time_point now = Clock::now();
-  for (const Side* const side : {&first_, hedge_ && !hedgesElsewhere() ? &*hedge_ : &first_}) {
+  for (const Side* const side : {&first_, hedge_ ? &*hedge_ : &first_}) {
     const int answer = side->outcome->answer;
     if (answer == kTooManyRequests || answer == kServiceUnavailable)
       host_->throttled(started_, now);
@@ -188,7 +161,7 @@ void HedgedTransfer::measure() {
   const auto answered = first_.exchange.answeredAt();
   // Of one that was broken off it is not known how long it would have taken; but at least so long,
   // and without it the host would look faster than it is.
-  if (answered || hedge_) host_->firstByte(answered.value_or(now) - started_);
+  if (answered || hedge_ || left_) host_->firstByte(answered.value_or(now) - started_);
   if (answered && first_.exchange.pauses() == 0)
     host_->transferred(first_.exchange.objectBytes(), now - *answered);
 }

@@ -21,10 +21,9 @@ class HedgedTransfer {
  public:
   // `host`: of the request's URL, one of `hosts`. `sink` takes the bytes of the request's range.
   // `context`, `hosts` and `sink` must remain live while this object is used.
-  // `elsewhere`: where the hedge goes instead, may be null.
+  // `leaveStraggler`: a straggler ends with kTryElsewhere instead of being hedged.
   HedgedTransfer(HttpContext& context, OriginHosts& hosts, std::shared_ptr<OriginHost> host,
-                 HttpRequest request, std::shared_ptr<const OriginElsewhere> elsewhere,
-                 PieceSink& sink);
+                 HttpRequest request, bool leaveStraggler, PieceSink& sink);
 
   // Once. As HttpExchange::run(), but an outcome that is ok may leave the end of the range: the
   // bytes behind the piece that a hedge has completed. Errors are those of the first request, and
@@ -49,20 +48,18 @@ class HedgedTransfer {
   [[nodiscard]] Side* winner();
   // Time since `then` in which this thread was there to receive.
   [[nodiscard]] Clock::duration attentive(Clock::time_point then, Clock::duration lateness) const;
-  // True when the first transfer is a straggler now: it is hedged, or ends if its sink is late.
-  // Sets the time of the next look.
+  // True when the first transfer is a straggler now: it is hedged, or ends if its sink is late or
+  // another place has the bytes. Sets the time of the next look.
   [[nodiscard]] bool straggling();
+  // Hedges, or leaves, the straggler if the budget of its host allows.
   void tryHedge();
-  // A hedge goes to another place than the first.
-  [[nodiscard]] bool hedgesElsewhere() const;
-  [[nodiscard]] HttpRequest hedgeRequest() const;
   void measure();
 
   HttpContext& context_;
   OriginHosts& hosts_;
   const std::shared_ptr<OriginHost> host_;
   const HttpRequest request_;
-  const std::shared_ptr<const OriginElsewhere> elsewhere_;
+  const bool leaveStraggler_;
   PieceSink& sink_;
   Event changed_;
   Gate sides_;
@@ -71,6 +68,7 @@ class HedgedTransfer {
   const Clock::time_point started_ = Clock::now();
   const Clock::duration startedLateness_;
   bool cancelled_ = false;
+  bool left_ = false;  // as a straggler
 
   Clock::time_point lookAt_ = Clock::time_point::min();
   // The window of time in which its rate is measured, from its first byte on.

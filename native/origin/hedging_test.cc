@@ -89,6 +89,25 @@ TEST_P(HedgingTest, AsksAgainForWhatTrickles) {
   EXPECT_EQ(server.requests().size(), kHedge + 1u);
 }
 
+TEST_P(HedgingTest, LeavesAStragglerWhereAnotherPlaceHasTheBytes) {
+  ScriptedServer server([this](const auto& request, auto& to) {
+    if (request.number != kStraggler) return serve(request, to);
+    serveFirstPiece(to);
+    passTimeFor(to, 20s);
+    return hang(to);
+  });
+  expectParts(server, kKnown);
+  Location location = at(server.url());
+  location.elsewhere = std::make_shared<OriginElsewhere>();
+  location.elsewhere->impatient = false;
+  location.elsewhere->leaveStraggler = true;
+  EXPECT_EQ(read(location).code(), ErrorCode::kUnavailable);
+  EXPECT_TRUE(location.elsewhere->straggled);
+  EXPECT_EQ(pieces_, 1);
+  EXPECT_EQ(server.requests().size(), static_cast<std::size_t>(kStraggler));
+  EXPECT_EQ(client().statistics().hedgedRequests, 0u);
+}
+
 TEST_P(HedgingTest, TheFirstMayStillWin) {
   ScriptedServer server([this](const auto& request, auto& to) {
     if (request.number == kHedge) {

@@ -55,13 +55,9 @@ struct HttpOutcome {
   Status status;
   std::string redirect;  // absolute URL
   std::optional<Clock::duration> retryAfter;
-  std::optional<Clock::duration> hedgeRetryAfter;  // of a hedge elsewhere
-  bool yielded = false;                            // it was slow, and others wait: no failure
-  int answer = 0;                                  // the status code; 0: none came
-  bool reset = false;            // the server broke off a connection that there was
-  bool ofHedge = false;          // it is what came of a hedge elsewhere
-  bool gave = false;             // bytes came, not of the hedge elsewhere
-  std::uint64_t hedgeBytes = 0;  // that were taken of one
+  bool yielded = false;  // it was slow, and others wait: no failure
+  int answer = 0;        // the status code; 0: none came
+  bool reset = false;    // the server broke off a connection that there was
 };
 
 class HttpExchange {

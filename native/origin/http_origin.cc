@@ -25,22 +25,6 @@ Error cancelledError(const std::string& url) {
   return {ErrorCode::kCancelled, shownUrl(url) + ": the read was cancelled"};
 }
 
-// For who asks the next place.
-void note(OriginElsewhere& elsewhere, const HttpOutcome& outcome, Clock::duration left) {
-  elsewhere.left = left;
-  elsewhere.hedgeWon = outcome.ofHedge && outcome.status.ok();
-  const bool over = outcome.yielded || outcome.status.code() == ErrorCode::kDeadlineExceeded;
-  elsewhere.hedgeBroke = outcome.ofHedge && !outcome.status.ok() && !over;
-  elsewhere.gave = elsewhere.gave || outcome.gave;
-  elsewhere.hedgeBytes += outcome.hedgeBytes;
-  elsewhere.retryAfter = outcome.retryAfter;
-  elsewhere.hedgeRetryAfter = outcome.hedgeRetryAfter;
-}
-
-Error overtaken(const std::string& url) {
-  return {ErrorCode::kUnavailable, shownUrl(url) + ": slow, and another source was faster"};
-}
-
 bool isUnwanted(const Location& location) { return location.unwanted && location.unwanted(); }
 
 }  // namespace
@@ -121,7 +105,8 @@ Task<HttpOutcome> HttpOrigin::attempt(HttpRequest request, const Location& locat
     outcome.status = Error{ErrorCode::kUnavailable,
                            shownUrl(request.url) + ": put aside before a connection was free"};
   } else {
-    HedgedTransfer transfer(*context_, hosts_, host, std::move(request), location.elsewhere, sink);
+    const bool leaves = location.elsewhere && location.elsewhere->leaveStraggler;
+    HedgedTransfer transfer(*context_, hosts_, host, std::move(request), leaves, sink);
     const auto position = running_.insert(running_.end(), &transfer);
     if (sink.late()) sink.setStop([&transfer] { transfer.cancel(); });
     outcome = co_await transfer.run();
@@ -185,9 +170,9 @@ Task<Status> HttpOrigin::fetch(Location location, OriginExpectation expectation,
                         .impatient = location.elsewhere && location.elsewhere->impatient};
     const HttpOutcome outcome =
         co_await attempt(std::move(request), location, left, sink, memoryWanted);
-    if (location.elsewhere) note(*location.elsewhere, outcome, left);
-    if (outcome.ofHedge && outcome.status.ok() && sink.remaining() > 0) {
-      co_return overtaken(location.url);
+    if (location.elsewhere) {
+      location.elsewhere->left = left;
+      location.elsewhere->retryAfter = outcome.retryAfter;
     }
     if (outcome.status.ok()) {
       if (outcome.redirect.empty()) continue;
@@ -199,6 +184,10 @@ Task<Status> HttpOrigin::fetch(Location location, OriginExpectation expectation,
       ++statistics_.retries;
       if (sink.late() || (memoryWanted && memoryWanted())) co_return outcome.status;
       continue;
+    }
+    if (outcome.status.code() == ErrorCode::kTryElsewhere && !sink.late()) {
+      location.elsewhere->straggled = true;
+      co_return Error{ErrorCode::kUnavailable, outcome.status.error().message};
     }
     if (outcome.status.code() != ErrorCode::kUnavailable) co_return outcome.status;
     if (sink.received() - atLastFailure >= kProgressBytes) failures = 0;

@@ -60,29 +60,21 @@ struct OriginElsewhere {
   // A connection that is not there, and a transfer that is stalled, after so long ends it as well.
   static constexpr auto kTimeout = std::chrono::seconds(3);
   bool impatient = true;
-  // Where a straggler's hedge goes, without its `elsewhere`; no URL: to the same place. Nothing of
-  // the headers of the one goes to the other.
-  Location hedge;
-  OriginExpectation expectation;  // of the hedge's object
-  // Asked when there is a connection for the fetch, and for its hedge: whether they are to be asked
-  // still. May be null; called on the client's thread.
-  std::function<bool()> wanted, hedgeWanted;
+  // A straggler of HTTP ends with kUnavailable, at the cost of a hedge, instead of being hedged.
+  bool leaveStraggler = false;
+  // Asked when there is a connection for the fetch: false ends it with kUnavailable. May be null;
+  // null; called on the client's thread.
+  std::function<bool()> wanted;
   // Time that the fetch may spend, less than OriginOptions::runTimeout perhaps; the client takes
   // off what it has spent.
   Clock::duration left = Clock::duration::max();
 
   // Notes of the client until the fetch has ended. `unasked`: the fetch was no longer wanted, and
-  // the client asked for nothing. `hedgeWon`: the hedge was faster and gave all bytes of the fetch,
-  // which then ended. `hedgeBroke`: the hedge was ahead and broke off before the fetch's time was
-  // over, and the fetch ended with its error. The others: if the place itself gave bytes, the bytes
-  // of hedges, and the pause that each of the two servers asked for.
+  // the client asked for nothing. `straggled`: it was left as a straggler. `retryAfter`: the pause
+  // that the server asked for.
   bool unasked = false;
-  bool hedgeWon = false;
-  bool hedgeBroke = false;
-  bool gave = false;
-  std::uint64_t hedgeBytes = 0;
+  bool straggled = false;
   std::optional<Clock::duration> retryAfter;
-  std::optional<Clock::duration> hedgeRetryAfter;
 };
 
 // When a transfer is a straggler, and what may be spent on asking for its bytes once more on
@@ -172,13 +164,11 @@ class OriginClient {
   // when the server ignores ranges and the range is not the whole object, or compresses;
   // kProtocolError another range than asked; kUnauthenticated a certificate that is not trusted;
   // kDeadlineExceeded more than runTimeout; kTryElsewhere see memoryWanted; kInvalidArgument a
-  // malformed location; kCancelled. With Location::elsewhere kUnavailable comes after one attempt,
-  // also when the hedge there was faster and more is left. Of a directory origin a piece is given
-  // only when the file still was the expected one after it was read; kUnavailable when its file
-  // system hangs.
-  // `memoryWanted`: whether others than the location's owner wait for the memory of `into`. Then a
-  // transfer below the floor ends with kTryElsewhere, so that the caller gives that back. May be
-  // null; called on the client's thread.
+  // malformed location; kCancelled. With Location::elsewhere kUnavailable comes after one attempt.
+  // Of a directory origin a piece is given only when the file still was the expected one after it
+  // was read; kUnavailable when its file system hangs. `memoryWanted`: whether others than the
+  // location's owner wait for the memory of `into`. Then a transfer below the floor ends with
+  // kTryElsewhere, so that the caller gives that back. May be null; called on the client's thread.
   [[nodiscard]] virtual Task<Status> fetch(Location location, OriginExpectation expectation,
                                            std::uint64_t offset,
                                            std::vector<std::span<std::byte>> into,

@@ -183,8 +183,8 @@ bool FileVerifier::wrongEverywhere(FileFetch& fetch) {
         {{"dataset", fetch.reference.dataset->id}});
   }
   const std::shared_ptr<const SourceSet> set = fetch.reference.dataset->sources.now();
-  const SourceMask usable = set->choice.mayHave(~SourceMask{0}, about.index, now);
-  const bool everywhere = rounds.everywhere(set, usable);
+  const SourceMask having = set->ranking.look(~SourceMask{0}, about.index, now).having;
+  const bool everywhere = rounds.everywhere(set, having);
   if (everywhere) {
     rounds.again();
     ports_.refusals.refuse(fetch.key());

@@ -25,7 +25,7 @@ export interface SourceStatistics {
   bytes: bigint;
   requests: bigint;
   failures: bigint;
-  /** Requests that another source was faster with. */
+  /** Requests that went on to another source because this one was slow. */
   stragglers: bigint;
   /** Files that are not taken from it: it lacks them, has them otherwise, or nothing proves that it has the same. */
   unproved: bigint;

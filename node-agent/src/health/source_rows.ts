@@ -35,7 +35,7 @@ export const sourceRows: readonly MetricRow[] = [
   row(
     'counter',
     'source_stragglers_total',
-    'Requests to a source that another source answered faster.',
+    'Requests that went on to another source because this one was slow.',
     ofSources((source) => source.stragglers),
     labels,
   ),
