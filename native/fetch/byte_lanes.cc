@@ -44,6 +44,10 @@ const ByteLane& ByteLanes::laneFor(std::uint64_t chunk, std::size_t bytes) const
   return laneOf(chunk / kRunChunks);
 }
 
+void ByteLanes::askFrom(const ByteLane& lane, std::function<bool()>& query) const {
+  if (query && &lane != &own()) query = askedElsewhere(own().reactor, std::move(query));
+}
+
 Task<Status> ByteLanes::fetch(std::uint32_t chunk, OriginRange range, Filled filled,
                               std::function<bool()> memoryWanted) const {
   std::size_t bytes = 0;
@@ -58,11 +62,8 @@ Task<Status> ByteLanes::fetch(std::uint32_t chunk, OriginRange range, Filled fil
     own().reactor.post(
         [&filled, piece, checksums = std::move(checksums)] { filled(piece, checksums); });
   };
-  if (!here) {
-    memoryWanted = askedElsewhere(own().reactor, std::move(memoryWanted));
-    std::function<bool()>& unwanted = range.location.unwanted;
-    if (unwanted) unwanted = askedElsewhere(own().reactor, std::move(unwanted));
-  }
+  askFrom(lane, memoryWanted);
+  askFrom(lane, range.location.unwanted);
   co_await lane.reactor.enter();
   const Status status = co_await lane.origin.fetch(
       std::move(range.location), std::move(range.expectation), range.offset, std::move(range.into),
@@ -74,7 +75,8 @@ Task<Status> ByteLanes::fetch(std::uint32_t chunk, OriginRange range, Filled fil
 Task<Status> ByteLanes::stream(std::size_t number, Location location, OriginExpectation expectation,
                                PieceSink& sink, std::function<bool()> memoryWanted) const {
   const ByteLane& lane = laneOf(number);
-  if (&lane != &own()) memoryWanted = askedElsewhere(own().reactor, std::move(memoryWanted));
+  askFrom(lane, memoryWanted);
+  askFrom(lane, location.unwanted);
   co_await lane.reactor.enter();
   const Status status = co_await lane.origin.stream(std::move(location), std::move(expectation),
                                                     sink, std::move(memoryWanted));

@@ -60,14 +60,15 @@ class ByteLanes {
 
   // As OriginClient::fetch, by the lane of `chunk`, the first that the range fills. `filled` gets
   // the CRC32C of the piece's blocks; it and `memoryWanted` are called on the shard's thread, and
-  // neither after the end of the task. `memoryWanted` of another lane answers as it did last.
+  // neither after the end of the task. Another lane gets the last answer of `memoryWanted` and of
+  // Location::unwanted, which may be asked after the end.
   using Filled = std::function<void(std::size_t piece, std::vector<std::uint32_t> checksums)>;
   [[nodiscard]] Task<Status> fetch(std::uint32_t chunk, OriginRange range, Filled filled,
                                    std::function<bool()> memoryWanted) const;
 
   // As OriginClient::stream, by one lane of all for each number; shards begin with different ones.
-  // The callbacks of `sink` are called on that lane's thread, `memoryWanted` on the shard's. Ends
-  // `sink`.
+  // The callbacks of `sink` are called on that lane's thread, `memoryWanted` and Location::unwanted
+  // on the shard's. Ends `sink`.
   [[nodiscard]] Task<Status> stream(std::size_t number, Location location,
                                     OriginExpectation expectation, PieceSink& sink,
                                     std::function<bool()> memoryWanted) const;
@@ -90,6 +91,8 @@ class ByteLanes {
     return all_[(own_ + number) % all_.size()];
   }
   [[nodiscard]] const ByteLane& laneFor(std::uint64_t chunk, std::size_t bytes) const;
+  // Makes `query`, which only the shard's thread may ask, one that `lane` may ask.
+  void askFrom(const ByteLane& lane, std::function<bool()>& query) const;
 
   const std::vector<ByteLane>& all_;
   const std::size_t own_;

@@ -37,8 +37,11 @@ class FillingOrigin final : public OriginClient {
     }
     co_return Status();
   }
-  Task<Status> stream(Location, OriginExpectation, PieceSink&, std::function<bool()>) override {
+  // Ends when it is unwanted, if anybody can say so.
+  Task<Status> stream(Location location, OriginExpectation, PieceSink&,
+                      std::function<bool()>) override {
     EXPECT_TRUE(reactor_.onThisThread());
+    while (location.unwanted && !location.unwanted()) co_await reactor_.sleep(100us);
     ++streams;
     co_return Status();
   }
@@ -154,6 +157,29 @@ TEST_F(ByteLanesTest, StreamsTakeTurnsAndShardsBeginWithTheirOwnLane) {
   expectStreams(1, 1);
   EXPECT_EQ(&second.reactorOf(0), reactors[1].get());
   EXPECT_EQ(&second.reactorOf(1), reactors[0].get());
+}
+
+// A query of the shard's state that is true when it was asked a few times, on the shard's thread.
+std::function<bool()> afterSomeAnswers(Reactor& shard, std::shared_ptr<int> answers) {
+  return [&shard, answers = std::move(answers)] {
+    EXPECT_TRUE(shard.onThisThread());
+    return ++*answers > 3;
+  };
+}
+
+TEST_F(ByteLanesTest, AStreamAsksTheShardWhetherItIsWanted) {
+  const ByteLanes shard(lanes, 0);
+  for (const std::size_t lane : {0, 1}) {
+    const auto answers = std::make_shared<int>(0);
+    Location location;
+    location.unwanted = afterSomeAnswers(*reactors[0], answers);
+    const auto stream = [](const ByteLanes& all, std::size_t number, Location at) -> Task<Status> {
+      PieceSink sink(1, [](std::size_t) {});
+      co_return co_await all.stream(number, std::move(at), {}, sink, nullptr);
+    };
+    EXPECT_TRUE(reactors[0]->runUntilComplete(stream(shard, lane, std::move(location))).ok());
+    EXPECT_GT(*answers, 3) << "lane " << lane;
+  }
 }
 
 struct PeerReads : ByteLanesTest {

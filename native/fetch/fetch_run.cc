@@ -75,13 +75,8 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
     if (state.named && !ports_.directory.alone())
       state.flight(chunk).arrival = std::make_shared<ChunkArrival>(ports_.reactor, chunks.back());
   }
-  // May be asked after the run has ended.
-  std::function<bool()> unwanted = [run = state.weak_from_this()] {
-    const std::shared_ptr<RunState> live = run.lock();
-    return live == nullptr || live->unwanted();
-  };
   SourceRequest request({ports_.reactor, ports_.gate, ports_.lanes, ports_.ofOrigin, ports_.events,
-                         std::move(unwanted)},
+                         state.unwantedQuery()},
                         file, state.fetch->shared->rounds);
   KeyFetch& shared = *state.fetch->shared;
   ++shared.requests;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -58,6 +59,13 @@ struct Fetcher::RunState : std::enable_shared_from_this<Fetcher::RunState> {
   [[nodiscard]] bool demand() const { return urgency->demand(); }
   // True: no reader waits, and the caller has given the bytes up.
   [[nodiscard]] bool unwanted() const { return !demand() && options.unwanted(); }
+  // The same for transfers, which may ask after the run has ended.
+  [[nodiscard]] std::function<bool()> unwantedQuery() const {
+    return [run = weak_from_this()] {
+      const std::shared_ptr<const RunState> live = run.lock();
+      return live == nullptr || live->unwanted();
+    };
+  }
   // True: the run gave its memory to others, as its origin is slow, and now queues behind them.
   [[nodiscard]] bool queuesAgain(const Status& fetched) {
     if (fetched.code() != ErrorCode::kTryElsewhere) return false;

@@ -195,8 +195,18 @@ Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::fetchAlone(ChunkMask mis
   std::vector<ChunkBuffer> own = co_await acquireMemory();
   const Status fetched = co_await fetcher_.fromOrigin(state_, missing, std::move(own));
   use(nodeOrigin_, missing);
-  if (fetched.ok() || state_.unwanted() || state_.queuesAgain(fetched)) co_return Ended();
-  co_return tooSlow(fetched);
+  co_return co_await judgeOrigin(fetched);
+}
+
+Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::judgeOrigin(Status fetched) {
+  if (fetched.ok()) co_return Ended();
+  // Nobody wanted the bytes. The next step ends the run, unless a reader has come meanwhile.
+  if (fetched.code() == ErrorCode::kCancelled) {
+    co_await ports_.reactor.sleep(kFirstPause);
+    co_return Ended();
+  }
+  if (state_.unwanted() || state_.queuesAgain(fetched)) co_return Ended();
+  co_return tooSlow(fetched);  // other failures the origin client has tried again already
 }
 
 Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::fetchGranted(ChunkMask granted,
@@ -211,9 +221,7 @@ Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::fetchGranted(ChunkMask g
   ports_.directory.giveUp(file_.about.key, file_.about.size, state_.chunks.stripe(), granted);
   // The stream has left the chunks, which is no failure of the run.
   if (wasStreamed && fetched.code() == ErrorCode::kTryElsewhere) co_return Ended();
-  // As well when nobody wants the bytes any more: the next step ends the run.
-  if (state_.unwanted() || state_.queuesAgain(fetched)) co_return Ended();
-  co_return tooSlow(fetched);  // other failures the origin client has tried again already
+  co_return co_await judgeOrigin(fetched);
 }
 
 Task<void> Fetcher::RunExecutor::waitForGrant() {

@@ -68,6 +68,8 @@ class Fetcher::RunExecutor {
   // Waits until the first of the chunks on their way to another agent is there.
   Task<Status> awaitFetcher(const LocateAnswer& answer);
   Task<Ended> judge(Status read);
+  // The same for what came of a request to the origin.
+  Task<Ended> judgeOrigin(Status fetched);
 
   Fetcher& fetcher_;
   const FetchPorts& ports_;

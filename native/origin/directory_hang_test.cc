@@ -127,6 +127,15 @@ TEST_P(DirectoryHangTest, FailsAfterAWhileAndNoOtherWaits) {
   EXPECT_EQ(lost.front(), std::byte{0});
 }
 
+TEST_P(DirectoryHangTest, EndsWhenNobodyWantsTheBytes) {
+  Location location = at("gone/model");
+  location.unwanted = [this] {
+    const std::lock_guard lock(hang->mutex);
+    return hang->inside != 0;
+  };
+  EXPECT_EQ(fetch(location, {}, 0, {10}).status.code(), ErrorCode::kCancelled);
+}
+
 TEST_P(DirectoryHangTest, HoldsFewThreadsAndThenRefusesAtOnce) {
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(fetch(at("gone/model" + std::to_string(i)), {}, 0, {10}).status.code(),

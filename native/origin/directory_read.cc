@@ -67,7 +67,7 @@ Task<Status> readDirectoryFile(Reactor& reactor, DirectoryCalls& calls, const Ev
   }
   for (std::size_t piece = 0; piece < pieces && status.ok();) {
     transfer->share(calls);
-    if (cancelled.isSet()) {
+    if (cancelled.isSet() || (location.unwanted && location.unwanted())) {
       status = Error{ErrorCode::kCancelled, location.path + ": the read was cancelled"};
     } else if (transfer->ended(piece)) {
       filled(piece++);

@@ -36,8 +36,8 @@ struct Location {
   std::string owner;
   // The same bytes can be read at other places, too, and who asks will do so. Null: they cannot.
   std::shared_ptr<OriginElsewhere> elsewhere;
-  // Asked now and then while the bytes come over HTTP: true ends the fetch with kCancelled. May be
-  // null; called on the client's thread.
+  // Asked now and then while the bytes come: true ends the fetch with kCancelled. May be null;
+  // called on the client's thread.
   std::function<bool()> unwanted;
 };
 
@@ -63,7 +63,7 @@ struct OriginElsewhere {
   // A straggler of HTTP ends with kUnavailable, at the cost of a hedge, instead of being hedged.
   bool leaveStraggler = false;
   // Asked when there is a connection for the fetch: false ends it with kUnavailable. May be null;
-  // null; called on the client's thread.
+  // called on the client's thread.
   std::function<bool()> wanted;
   // Time that the fetch may spend, less than OriginOptions::runTimeout perhaps; the client takes
   // off what it has spent.
