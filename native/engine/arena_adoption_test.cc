@@ -7,6 +7,7 @@
 #include "engine/testing_agent_before.h"
 #include "engine/testing_cluster.h"
 #include "engine/testing_holder.h"
+#include "fetch/fetcher.h"
 #include "fetch/wanted_keys.h"
 
 namespace hearth {
@@ -114,6 +115,45 @@ TEST_F(ArenaAdoption, ReadsALargeFileFromMemoryOfOtherShards) {
     EXPECT_EQ(arena.keptBytes, origin_.bytes());
   };
   const auto after = next(hasMoved, origin_.bytes());
+  expectReadFromMemory(*after);
+}
+
+// Reads the file's first chunk into a slot for a client's answer.
+Task<void> readForAClient(Shard& shard, FileReference file, std::atomic<std::size_t>& slot) {
+  std::vector<ChunkBuffer> buffers = co_await shard.clientBuffers->acquire(Priority::kDemand, 1);
+  slot = buffers.front().slot();
+  const auto memory = loadInto(*shard.reactor, std::move(buffers.front()), kChunkBytes);
+  const auto opened = co_await shard.fetcher->open(std::move(file));
+  if (!opened.ok()) co_return;
+  (void)co_await shard.fetcher->readInto(*opened, 0,
+                                         MemoryVector(memory->buffer.slice(kChunkBytes, memory)));
+}
+
+// The slots that the read fills are found as such, and those beside them are taken over.
+TEST_F(ArenaAdoption, ReadsTheMemoryOfAnAgentThatWasKilledWithADirectReadInFlight) {
+  Origin unread;
+  unread.add("unread", 8u << 20);
+  constexpr std::size_t kNone = ~std::size_t{0};
+  std::atomic<std::size_t> slot{kNone};
+  const auto read = [&](Agent& agent) {
+    EngineCommons& commons = agent.engine().commons();
+    // The agent does not know the location of the bytes, so the read does not end by itself.
+    const auto added = agent.await(agent.engine().manifests().add(unread.manifest()));
+    ASSERT_TRUE(added.ok());
+    const FileReference file = FileReference::of(*added, filesOf(*(*added)->manifest).front());
+    Shard& shard = commons.owner(file.about.key);
+    shard.reactor->post([&] { shard.gate->spawn(readForAClient(shard, file, slot)); });
+    const auto filling = [&] {
+      std::size_t count = 0;
+      for (std::size_t each = 0; each < commons.index->slots(); ++each)
+        count += commons.index->state(each) == SlotState::kFilling ? 1 : 0;
+      return count;
+    };
+    EXPECT_TRUE(eventually([&] { return slot != kNone && filling() >= 2; }))
+        << "the client's, and those of the fetch";
+    EXPECT_EQ(commons.index->state(slot), SlotState::kFilling);
+  };
+  const auto after = next(read, origin_.bytes());
   expectReadFromMemory(*after);
 }
 

@@ -254,18 +254,19 @@ std::vector<std::vector<const ChunkSlot*>> Engine::slotParts(std::size_t fewest)
 // so that waiters get memory meanwhile.
 Task<void> Engine::adoptChunks(Shard& shard) {
   std::vector<ChunkBuffer> buffers = shard.slots->adopt();
+  std::ranges::reverse(buffers);
   if (buffers.empty()) co_return;
   std::unordered_map<std::size_t, const SlotContents*> contents;
   for (const AdoptedSlot& found : commons_.found.valid) contents[found.slot] = &found.contents;
-  for (ChunkBuffer& each : buffers) {
-    if (shard.gate->closed()) {
-      shard.slots->leaveIndex();  // the rest is for the next agent
-      break;
-    }
-    ChunkBuffer buffer = std::move(each);
+  while (!buffers.empty() && !shard.gate->closed()) {
+    ChunkBuffer buffer = std::move(buffers.back());
+    buffers.pop_back();
     const SlotContents& found = *contents.at(buffer.slot());
     co_await adoptChunk(shard, std::move(buffer), found);
   }
+  // The rest is for the next agent. The stock stays in the index, which must know each slot that a
+  // transfer still fills.
+  shard.slots->leaveAdopted(std::move(buffers));
 }
 
 // Adopts only chunks that the cache has, too: so nothing is lost when they go, and chunks that were

@@ -49,6 +49,13 @@ std::vector<ChunkBuffer> SlotStock::adopt() {
   return buffers;
 }
 
+void SlotStock::leaveAdopted(std::vector<ChunkBuffer> adopted) {
+  for (ChunkBuffer& each : adopted) {
+    each.stock_ = nullptr;
+    left_.push_back(each.slot_);
+  }
+}
+
 void SlotStock::join(BufferPool& pool) { pools_.push_back(&pool); }
 
 void SlotStock::leave(BufferPool& pool) { std::erase(pools_, &pool); }

@@ -66,6 +66,8 @@ class SlotStock {
   void leaveIndex();
   // The slots that a process before this one has left with contents, each once.
   [[nodiscard]] std::vector<ChunkBuffer> adopt();
+  // Takes back buffers of adopt() whose slots the next process is to find as this one did.
+  void leaveAdopted(std::vector<ChunkBuffer> adopted);
   // Serves every waiter of every pool that can be served now, after more has become reclaimable.
   void serve();
 
