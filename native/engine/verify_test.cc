@@ -62,70 +62,79 @@ Result<Verified> verify(Agent& agent, const std::shared_ptr<Dataset>& dataset) {
   return agent.await(agent.engine().contents().verify(dataset, entry, false));
 }
 
-// Two blocks of the first chunk and one of the last.
-void damage(const std::string& path) {
-  for (const std::uint64_t at : {std::uint64_t{5}, std::uint64_t{5} * kBlockBytes, kFileBytes - 1})
-    ASSERT_NO_FATAL_FAILURE(flipOnDisk(path, at));
-}
+void withoutScrub(EngineOptions& options) { options.scrub.bytesPerSecond = 0; }
 
-TEST(Verify, RepairsEveryBadBlockFromMemory) {
-  auto origin = std::make_unique<Origin>();
-  origin->add("model", kFileBytes);
-  Agent agent("one", ScrubOptions{.bytesPerSecond = 0, .interval = {}});
-  const auto dataset = agent.add(*origin);
-  ASSERT_NO_FATAL_FAILURE(warm(agent, dataset, "warm"));
-  const std::string path = cacheFileOf(agent, *dataset)->path();
-  const std::vector<char> good = contents(path);
+// An agent that has one file.
+class VerifyTest : public testing::Test {
+ protected:
+  void start(std::function<void(EngineOptions&)> adjust) {
+    origin->add("model", kFileBytes);
+    agent = std::make_unique<Agent>("one", std::move(adjust));
+    dataset = agent->add(*origin);
+    ASSERT_NO_FATAL_FAILURE(warm(*agent, dataset, "warm"));
+    path = cacheFileOf(*agent, *dataset)->path();
+    good = contents(path);
+  }
+  // Two blocks of the first chunk and one of the last.
+  void damage() const {
+    for (const std::uint64_t at :
+         {std::uint64_t{5}, std::uint64_t{5} * kBlockBytes, kFileBytes - 1})
+      ASSERT_NO_FATAL_FAILURE(flipOnDisk(path, at));
+  }
+  Result<Verified> expectRepaired() {
+    Result<Verified> verified = verify(*agent, dataset);
+    EXPECT_TRUE(verified.ok()) << verified.error().message;
+    if (verified.ok()) {
+      EXPECT_EQ(verified->repairedBlocks, 3u);
+      EXPECT_EQ(verified->repaired, "blocks 0, 5, 137");
+    }
+    EXPECT_TRUE(contents(path) == good);
+    return verified;
+  }
+
+  std::unique_ptr<Origin> origin = std::make_unique<Origin>();
+  std::unique_ptr<Agent> agent;
+  std::shared_ptr<Dataset> dataset;
+  std::string path;
+  std::vector<char> good;
+};
+
+TEST_F(VerifyTest, RepairsEveryBadBlockFromMemory) {
+  ASSERT_NO_FATAL_FAILURE(start(withoutScrub));
   origin.reset();
-  ASSERT_NO_FATAL_FAILURE(damage(path));
-  const Result<Verified> verified = verify(agent, dataset);
-  ASSERT_TRUE(verified.ok()) << verified.error().message;
-  EXPECT_EQ(verified->repairedBlocks, 3u);
-  EXPECT_EQ(verified->repaired, "blocks 0, 5, 137");
+  ASSERT_NO_FATAL_FAILURE(damage());
+  const Result<Verified> verified = expectRepaired();
+  ASSERT_TRUE(verified.ok());
   EXPECT_EQ(verified->originBytes, 0u);
-  EXPECT_TRUE(contents(path) == good);
-  EXPECT_EQ(verify(agent, dataset)->repairedBlocks, 0u);
+  EXPECT_EQ(verify(*agent, dataset)->repairedBlocks, 0u);
 }
 
-TEST(Verify, RepairsFromTheOrigin) {
-  Origin origin;
-  origin.add("model", kFileBytes);
-  Agent agent("one", inSmallMemory);
-  const auto dataset = agent.add(origin);
-  ASSERT_NO_FATAL_FAILURE(warm(agent, dataset, "warm"));
-  const std::string path = cacheFileOf(agent, *dataset)->path();
-  const std::vector<char> good = contents(path);
-  ASSERT_NO_FATAL_FAILURE(fillMemory(agent));
-  ASSERT_NO_FATAL_FAILURE(damage(path));
-  const Result<Verified> verified = verify(agent, dataset);
-  ASSERT_TRUE(verified.ok()) << verified.error().message;
-  EXPECT_EQ(verified->repairedBlocks, 3u);
+TEST_F(VerifyTest, RepairsFromTheOrigin) {
+  ASSERT_NO_FATAL_FAILURE(start(inSmallMemory));
+  ASSERT_NO_FATAL_FAILURE(fillMemory(*agent));
+  ASSERT_NO_FATAL_FAILURE(damage());
+  const Result<Verified> verified = expectRepaired();
+  ASSERT_TRUE(verified.ok());
   EXPECT_GT(verified->originBytes, 0u);
-  EXPECT_TRUE(contents(path) == good);
 }
 
-TEST(Verify, NamesAFileWithAChunkThatCannotBeHad) {
-  Origin origin;
-  origin.add("model", kFileBytes);
-  Agent agent("one", inSmallMemory);
-  const auto dataset = agent.add(origin);
-  ASSERT_NO_FATAL_FAILURE(warm(agent, dataset, "warm"));
-  const std::string path = cacheFileOf(agent, *dataset)->path();
-  ASSERT_TRUE(agent.await(agent.engine().contents().buildView(dataset)).ok());
-  ASSERT_NO_FATAL_FAILURE(fillMemory(agent));
-  const std::string away = origin.folder() + ".away";
-  std::filesystem::rename(origin.folder(), away);
-  ASSERT_NO_FATAL_FAILURE(damage(path));
-  const Result<Verified> verified = verify(agent, dataset);
+TEST_F(VerifyTest, NamesAFileWithAChunkThatCannotBeHad) {
+  ASSERT_NO_FATAL_FAILURE(start(inSmallMemory));
+  ASSERT_TRUE(agent->await(agent->engine().contents().buildView(dataset)).ok());
+  ASSERT_NO_FATAL_FAILURE(fillMemory(*agent));
+  const std::string away = origin->folder() + ".away";
+  std::filesystem::rename(origin->folder(), away);
+  ASSERT_NO_FATAL_FAILURE(damage());
+  const Result<Verified> verified = verify(*agent, dataset);
   ASSERT_FALSE(verified.ok());
   EXPECT_NE(verified.error().message.find("model: blocks 0, 5, 137 changed on the disk"),
             std::string::npos)
       << verified.error().message;
-  EXPECT_FALSE(cacheFileOf(agent, *dataset)->complete());
-  EXPECT_EQ(agent.engine().commons().cache->viewPath(dataset->manifest->digest()), "");
-  std::filesystem::rename(away, origin.folder());
-  EXPECT_TRUE(verify(agent, dataset).ok());
-  EXPECT_TRUE(cacheFileOf(agent, *dataset)->complete());
+  EXPECT_FALSE(cacheFileOf(*agent, *dataset)->complete());
+  EXPECT_EQ(agent->engine().commons().cache->viewPath(dataset->manifest->digest()), "");
+  std::filesystem::rename(away, origin->folder());
+  EXPECT_TRUE(verify(*agent, dataset).ok());
+  EXPECT_TRUE(cacheFileOf(*agent, *dataset)->complete());
 }
 
 }  // namespace
