@@ -29,7 +29,7 @@ export const engineSection = z
     bufferBytes: optionalSetting(
       {
         description:
-          'Memory for chunks, allocated at the start: fetched bytes land there before they are written. Absent: 512MiB; 256MiB beside memoryBytes, because whole files in memory serve readers then.',
+          'Memory for chunks, allocated at the start: fetched bytes land there before they are written. Less than 40MiB for each of the shards counts as 40MiB each. Absent: 512MiB; 256MiB beside memoryBytes, because whole files in memory serve readers then.',
         allowed: 'a size of at least 32MiB, for example 512MiB',
         form: 'text',
       },

@@ -15,7 +15,7 @@ const cachedPerByte = 8192n;
 const unknownDisk = 8n * 1024n * GiB;
 
 /** The minimal arena of a shard (`Engine::openArena`), and the default maximum of shards. */
-const minOfShard = 32n * MiB;
+const minOfShard = 40n * MiB;
 const maxShards = 8;
 
 /** The memory request of an agent. Its holder requests the arena. */

@@ -176,11 +176,11 @@ describe('objects of a StorageCluster', () => {
     };
     assert.deepEqual(resources(), {
       requests: { cpu: '100m', memory: '256Mi' },
-      limits: { memory: `${6.25 * 1024 + 256 + 512}Mi` },
+      limits: { memory: `${6.25 * 1024 + 320 + 512}Mi` },
     });
     assert.equal(resources({ engine: { buffer: '4Gi' } })?.limits?.memory, `${6.25 * 1024 + 4096 + 512}Mi`);
     const two = [{ path: '/mnt/a' }, { path: '/mnt/b' }];
-    assert.equal(resources({ cacheDirectories: two })?.limits?.memory, `${6.25 * 1024 + 256 + 2048}Mi`);
+    assert.equal(resources({ cacheDirectories: two })?.limits?.memory, `${6.25 * 1024 + 320 + 2048}Mi`);
     assert.deepEqual(resources({ resources: { requests: { memory: '64Gi' } } }), {
       requests: { memory: '64Gi' },
       limits: { memory: `${64 * 1024 + 1}Mi` },
@@ -217,8 +217,8 @@ describe('objects of a StorageCluster', () => {
     assert.equal(huge.pages, 'huge-2Mi');
     assert.equal(Object.keys(huge.agent?.limits ?? {}).join(), 'memory', 'the agent uses what its holder has taken');
     assert.equal(of({ buffer: '1100Mi', hugePages: '1Gi' }).resources?.limits?.['hugepages-1Gi'], '2048Mi');
-    assert.equal(of({ buffer: '32Mi' }).taken, 256 * 2 ** 20, 'the least of eight shards');
-    assert.equal(of({ buffer: '32Mi', shards: 2 }).taken, 64 * 2 ** 20);
+    assert.equal(of({ buffer: '32Mi' }).taken, 320 * 2 ** 20, 'the least of eight shards');
+    assert.equal(of({ buffer: '32Mi', shards: 2 }).taken, 80 * 2 ** 20);
   });
 
   it('replace agents when what they read at their start changes, and never the holder', () => {
@@ -237,7 +237,7 @@ describe('objects of a StorageCluster', () => {
       ...['--socket', `${folder}/run/holder.sock`],
       ...['--volumes', folder],
       ...['--agent-absence', '900'],
-      ...['--arena-bytes', String(256 * 2 ** 20)],
+      ...['--arena-bytes', String(320 * 2 ** 20)],
     ]);
     assert.deepEqual(container.readinessProbe?.exec?.command, [
       ...['hearth-holder', '--check', '--socket', `${folder}/run/holder.sock`],
