@@ -29,6 +29,10 @@ export const startupTaintKeys: readonly string[] = [
 export const specHashAnnotation = 'hearth.storage/spec-hash';
 /** Annotation of a StorageCluster under deletion: `true` deletes it even while pods mount its volumes. */
 export const forceDeletionAnnotation = 'hearth.storage/force-deletion';
+/** Annotation of a StorageCluster: `true` changes or rebuilds its store although scratch volumes are lost. */
+export const forceStoreChangeAnnotation = 'hearth.storage/force-store-change';
+/** Annotation of a PersistentVolume: the node whose disk has the log of names of a scratch volume. */
+export const logNodeAnnotation = 'hearth.storage/log-node';
 export const clusterLabel = 'hearth.storage/cluster';
 export const nodeGroupLabel = 'hearth.storage/node-group';
 

@@ -157,7 +157,10 @@ async function lead(options: OperatorOptions, held: Parts, term: AbortSignal): P
   const parts = { api, agents, clusters, datasets, caches, nodes, placements, events, logger };
   try {
     await Promise.all([
-      runStorageClusterController({ ...parts, environment, pods: ownPods, mounting, owned, deletionTimeoutMs }, term),
+      runStorageClusterController(
+        { ...parts, environment, pods: ownPods, mounting, volumes, owned, deletionTimeoutMs },
+        term,
+      ),
       runNodeCacheController(parts, term),
       runNodeController(parts, term),
       runNodeLabelsController({ ...parts, mounting }, term),

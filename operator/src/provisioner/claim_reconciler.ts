@@ -65,8 +65,8 @@ export class ClaimReconciler implements Reconciler<PendingClaim, ObservedClaim, 
     const { claim } = request;
     try {
       if (!(await this.#stillWanted(claim, signal))) return;
-      if (request.scratch) await this.#options.scratch.create(request, signal);
-      await this.#createObject(persistentVolume(request), claim, signal);
+      const logNode = request.scratch ? await this.#options.scratch.create(request, signal) : undefined;
+      await this.#createObject(persistentVolume(request, logNode), claim, signal);
     } catch (thrown) {
       if (signal.aborted) throw thrown;
       this.#report(claim, 'Warning', 'ProvisioningFailed', HearthError.from(thrown).message);

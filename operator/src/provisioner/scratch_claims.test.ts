@@ -82,7 +82,8 @@ describe('claims of scratch volumes', () => {
   });
 
   it('get a PersistentVolume that names the volume, and is held until the files are removed', () => {
-    const { metadata, spec } = persistentVolume(request());
+    const { metadata, spec } = persistentVolume(request(), 'b');
+    assert.equal(metadata?.annotations?.['hearth.storage/log-node'], 'b');
     assert.deepEqual(metadata?.finalizers, ['hearth.storage/finalizer']);
     assert.deepEqual(spec?.csi?.volumeAttributes, { cluster: 'main', volume: 'pvc-u-1' });
     assert.deepEqual(spec?.accessModes, ['ReadWriteMany']);
@@ -111,10 +112,11 @@ class RememberingAgents {
     return cluster === 'main' ? (this as unknown as ClusterAgents) : undefined;
   }
 
-  async call(name: string, asked: RequestOf<'createWritableVolume'>, { node, feature }: CallOptions): Promise<void> {
+  async call(name: string, asked: RequestOf<'createWritableVolume'>, { node, feature }: CallOptions): Promise<object> {
     assert.equal(feature, 'writable-volumes');
     this.calls.push([name, asked, ...(node === undefined ? [] : [node])] as never);
     if (this.failure !== undefined) throw this.failure;
+    return { logNode: node ?? 'anywhere' };
   }
 }
 
@@ -125,7 +127,7 @@ describe('scratch volumes of claims', () => {
     const agents = new RememberingAgents('a', 'b', 'c');
     const volumes = new ScratchVolumes(agents);
     const selected = claim({}, { 'volume.kubernetes.io/selected-node': 'b' });
-    await volumes.create(request(selected), signal);
+    assert.equal(await volumes.create(request(selected), signal), 'b');
     assert.deepEqual(agents.calls, [['createWritableVolume', created, 'b']]);
     const chosen = new Set<string>();
     for (let number = 0; number < 64; number++) {

@@ -14,12 +14,13 @@ export class ScratchVolumes {
     this.#agents = agents;
   }
 
-  /** Idempotent. The log of names is on the node of the first pod, if that is known, else on any one. */
-  async create({ name, claim, cluster, capacityBytes }: VolumeRequest, signal: AbortSignal): Promise<void> {
+  /** Idempotent. Returns the node that has the log of names: that of the first pod, if it is known, else any one. */
+  async create({ name, claim, cluster, capacityBytes }: VolumeRequest, signal: AbortSignal): Promise<string> {
     const agents = this.#of(cluster.metadata.name);
     const node = logNode(name, claim.selectedNode, agents);
     const request = { name, kind: 'scratch', maxBytes: capacityBytes, maxFiles: 0n, deadlineMs: 0n };
-    await agents.call('createWritableVolume', request, { signal, feature, ...(node === undefined ? {} : { node }) });
+    const options = { signal, feature, ...(node === undefined ? {} : { node }) };
+    return (await agents.call('createWritableVolume', request, options)).logNode;
   }
 
   /** Removes the files, too. Idempotent. Throws `InUse` while a node has the volume mounted. */

@@ -1,7 +1,14 @@
 import { HearthError } from '@hearth/common';
 import { type EventRecorder, type KubernetesClient, kinds, type PersistentVolume } from '@hearth/common/kubernetes';
 import { agentTopologyKey, clusterTopologyKey, topologyValue } from '@hearth/common/names';
-import { clusterLabel, driverName, finalizerName, registeredName, type StorageCluster } from '@hearth/common/resources';
+import {
+  clusterLabel,
+  driverName,
+  finalizerName,
+  logNodeAnnotation,
+  registeredName,
+  type StorageCluster,
+} from '@hearth/common/resources';
 import { type Uses, usesOfVolume } from '../dataset/index.ts';
 import { type ClaimedVolume, claimedVolume, labelsOfOperator, type Source, volumeTerms } from '../kubernetes/index.ts';
 import { hasFinalizer, type Reconciler, removeFinalizer } from '../reconciler/index.ts';
@@ -73,6 +80,8 @@ export interface VolumeView extends ClaimedVolume {
   revision: string;
   /** An empty volume of the agents under the name of this object. */
   scratch: boolean;
+  /** The node that has the log of a scratch volume; empty: not recorded. */
+  logNode: string;
   phase: string;
   reclaimPolicy: string;
   /** False for volumes of an administrator. */
@@ -97,6 +106,7 @@ export function volumeView(object: PersistentVolume): VolumeView | undefined {
     dataset: registeredName(datasetNamespace, dataset),
     revision,
     scratch: volume !== undefined && volume === metadata?.name,
+    logNode: metadata?.annotations?.[logNodeAnnotation] ?? '',
     phase: status?.phase ?? '',
     reclaimPolicy: spec?.persistentVolumeReclaimPolicy ?? 'Retain',
     provisioned: metadata?.annotations?.[provisionedByAnnotation] === driverName,
@@ -131,8 +141,11 @@ const provisionedByAnnotation = 'pv.kubernetes.io/provisioned-by';
 
 type VolumeNodeAffinity = NonNullable<NonNullable<PersistentVolume['spec']>['nodeAffinity']>;
 
-/** Pure. The PersistentVolume of a claim, the only record of the volume and the same for every attempt. */
-export function persistentVolume(request: VolumeRequest): PersistentVolume {
+/**
+ * Pure. The PersistentVolume of a claim, the same for every attempt. `logNode`: the node that has the log of a scratch
+ * volume.
+ */
+export function persistentVolume(request: VolumeRequest, logNode?: string): PersistentVolume {
   const { name, claim, storageClass, cluster, capacityBytes, scratch } = request;
   const { name: clusterName } = cluster.metadata;
   const volumeAttributes: Record<string, string> = scratch
@@ -143,7 +156,10 @@ export function persistentVolume(request: VolumeRequest): PersistentVolume {
     kind: 'PersistentVolume',
     metadata: {
       name,
-      annotations: { [provisionedByAnnotation]: driverName },
+      annotations: {
+        [provisionedByAnnotation]: driverName,
+        ...(logNode === undefined ? {} : { [logNodeAnnotation]: logNode }),
+      },
       labels: { ...labelsOfOperator('volume'), [clusterLabel]: clusterName },
       ...(scratch ? { finalizers: [finalizerName] } : {}),
     },

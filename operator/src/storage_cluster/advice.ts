@@ -17,7 +17,7 @@ interface Advice {
 }
 
 /** Changes of these conditions also cause events. */
-export const announcedConditions = ['Rdma', 'Disks'];
+export const announcedConditions = ['Rdma', 'Disks', 'StoreData'];
 
 type Lack = { capability: string; reason: string; message: string };
 

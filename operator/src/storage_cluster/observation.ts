@@ -5,6 +5,7 @@ import type { CertificatePlan, SecretRole } from '../certificates/index.ts';
 import type { PlacementConflict } from '../kubernetes/index.ts';
 import type { DesiredObject } from './objects/index.ts';
 import type { Trouble } from './pod_state.ts';
+import type { RefusedChange } from './store_data.ts';
 
 /** Everything that one pass reads. */
 export interface Observation {
@@ -23,6 +24,8 @@ export interface Observation {
   missing: readonly string[];
   /** Undefined while the store has no address; then nothing is deleted. */
   store: StoreState | undefined;
+  /** Undefined: the store needs no change, or a change loses no volume. */
+  refused: RefusedChange | undefined;
   conflicts: readonly PlacementConflict[];
   /** True when a node lacks the label that places its agent. */
   unlabelled: boolean;

@@ -1,6 +1,6 @@
 import { type KubernetesClient, kinds } from '@hearth/common/kubernetes';
 import { agentsLabel } from '@hearth/common/names';
-import type { StorageCluster } from '@hearth/common/resources';
+import type { NodeState, StorageCluster } from '@hearth/common/resources';
 import type { AgentDirectory } from '../agents/index.ts';
 import { planCertificates, type SecretRole } from '../certificates/index.ts';
 import {
@@ -31,6 +31,7 @@ import { clusterOf, type OwnedObjects, type OwnedSources } from './owned_objects
 import { keyOf } from './plan.ts';
 import type { PodState } from './pod_state.ts';
 import { nodeStates } from './status.ts';
+import { isStoreMoved, type RefusedChange, refusedStoreChange, type StoredVolume } from './store_data.ts';
 
 export interface ObserverOptions {
   api: Pick<KubernetesClient, 'get'>;
@@ -41,6 +42,7 @@ export interface ObserverOptions {
   /** Pods of the operator's namespace with `ownedSelector`. */
   pods: Source<PodState>;
   mounting: Pick<MountingPods, 'on'>;
+  volumes: Pick<Source<StoredVolume>, 'all'>;
   owned: OwnedObjects;
   now: () => Date;
 }
@@ -88,6 +90,7 @@ export class Observer {
     const ownNodes = nodesOf(name, placement, nodes.all());
     const states = nodeStates({ nodes: ownNodes, agents: agentPods, status, namespace, now });
     const answers = states.some(({ ready }) => ready);
+    const state = store === undefined ? undefined : this.#storeState(cluster, serviceAddress, ownPods, answers);
     return {
       now,
       certificates,
@@ -97,7 +100,8 @@ export class Observer {
       configurations: new Set(agentPods.map(({ configuration }) => configuration)),
       foreign: this.#foreign(name, objects),
       missing,
-      store: store === undefined ? undefined : this.#storeState(cluster, serviceAddress, ownPods, answers),
+      store: state,
+      refused: state && this.#refused(cluster, state, states, agentPods),
       conflicts,
       unlabelled: ownNodes.some(({ facts, group }) => facts.labels[agentsLabel(name)] !== group),
       labelledGroups: new Set(nodes.all().flatMap(({ labels }) => labels[agentsLabel(name)] ?? [])),
@@ -106,6 +110,23 @@ export class Observer {
       agents: { running: agentEndpoints(agentPods).length, trouble },
       status,
     };
+  }
+
+  #refused(
+    cluster: StorageCluster,
+    { endpoints, memberLost }: StoreState,
+    nodes: readonly NodeState[],
+    agents: readonly PodState[],
+  ): RefusedChange | undefined {
+    const hasOwnStore = this.#options.owned.get('StatefulSet', etcdSetName(cluster.metadata.name)) !== undefined;
+    return refusedStoreChange({
+      cluster,
+      volumes: this.#options.volumes.all(),
+      running: new Set(agents.filter(({ running, deleting }) => running && !deleting).map(({ node }) => node)),
+      nodes: nodes.map(({ name }) => name),
+      memberLost,
+      moved: isStoreMoved(cluster, endpoints, hasOwnStore),
+    });
   }
 
   #keptBy(cluster: string, { places }: Placement): string[] {

@@ -183,6 +183,26 @@ describe('plan of a StorageCluster', () => {
   });
 });
 
+describe('plan of a StorageCluster whose store may not change', () => {
+  const store = { endpoints: [], ready: true, trouble: undefined, memberLost: true };
+  const volumes = ['pvc-1 (claim team/kv, log on node a)'];
+
+  it('keeps the members that are left, and everything else goes on', () => {
+    const refused = { kind: 'Rebuild', volumes } as const;
+    assert.deepEqual(plan(observation({ store, refused })), []);
+    const owned = asOwned(objects).filter(({ type }) => type.kind !== 'ConfigMap');
+    const [action] = plan(observation({ store, refused, owned }));
+    assert.equal(action?.kind === 'apply' && action.desired.type.kind, 'ConfigMap');
+  });
+
+  it('leaves agents at the store that they have, and renews certificates', () => {
+    const write = [{ role: 'agent' }] as Observation['certificates']['write'];
+    const certificates = { write } as Observation['certificates'];
+    const refused = { kind: 'Move', volumes } as const;
+    assert.deepEqual(describeActions(plan(observation({ owned: [], certificates, refused }))), ['secret agent']);
+  });
+});
+
 describe('drift', () => {
   const cases: [what: string, whole: unknown, part: unknown, contained: boolean][] = [
     ['defaults of the server', { a: 1, added: true }, { a: 1 }, true],

@@ -16,15 +16,18 @@ export type Action =
 
 /** Pure. Secrets precede the pods that mount them, and new objects the deletion of old ones. */
 export function plan(observation: Observation): Action[] {
-  const { certificates, secretVersions, desired, owned, foreign, store } = observation;
+  const { certificates, secretVersions, desired, owned, foreign, store, refused } = observation;
   const actions: Action[] = certificates.write.map((secret) => ({
     kind: 'secret',
     secret,
     resourceVersion: secretVersions[secret.role],
   }));
+  // Agents go on with the store that they have.
+  if (refused?.kind === 'Move') return actions;
   const present = new Map(owned.map(({ type, object }) => [keyOf(type, object), object]));
   const wanted = new Set<string>();
-  const lost = store?.memberLost ? owned.find(({ type }) => type.kind === 'StatefulSet') : undefined;
+  const lost =
+    store?.memberLost && refused === undefined ? owned.find(({ type }) => type.kind === 'StatefulSet') : undefined;
   if (lost !== undefined && !isTerminating(lost.object)) actions.push({ kind: 'rebuildStore', set: lost.object });
   for (const one of desired) {
     const key = keyOf(one.type, one.object);

@@ -121,6 +121,15 @@ describe('status of a StorageCluster', () => {
   const conditionOf = (type: string, fields: Partial<Observation> = {}) =>
     clusterStatus(sampleCluster(), observed(fields)).conditions.find((one) => one.type === type);
 
+  it('goes on to name the store that agents use when the one of the spec is refused', () => {
+    const cluster = { ...sampleCluster(), status: { store: { ready: true, endpoints: ['https://former:2379'] } } };
+    const refused = { kind: 'Move', volumes: ['pvc-1 (claim team/kv)'] } as const;
+    const { store, conditions } = clusterStatus(cluster, observed({ refused }));
+    assert.deepEqual(store?.endpoints, ['https://former:2379']);
+    assert.equal(conditions.find(({ type }) => type === 'StoreData')?.reason, 'MoveRefused');
+    assert.equal(conditions[0]?.status, 'True', 'agents serve');
+  });
+
   it('is Ready when everything is, with the sums of what agents say', () => {
     const status = clusterStatus(sampleCluster(), observed());
     assert.deepEqual(
@@ -133,6 +142,7 @@ describe('status of a StorageCluster', () => {
         ['AgentsReady', 'True'],
         ['Placement', 'True'],
         ['NodesReleased', 'True'],
+        ['StoreData', 'True'],
         ['DataPath', 'Unknown'],
         ['Budgets', 'Unknown'],
         ['Disks', 'Unknown'],

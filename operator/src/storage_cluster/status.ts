@@ -6,13 +6,15 @@ import { type ConditionState, condition, type DesiredStatus } from '../reconcile
 import { adviceConditions } from './advice.ts';
 import type { Observation } from './observation.ts';
 import { type PodState, startingReason } from './pod_state.ts';
+import { storeDataCondition } from './store_data.ts';
 
 /** Normal steps on the way to Ready. */
 export const progressReasons = ['Starting', 'StoreStarting'];
 const startingReasons = new Set(['NoPod', startingReason, 'PodNotReady']);
 
 export function clusterStatus(cluster: StorageCluster, observation: Observation): DesiredStatus<StorageCluster> {
-  const { nodes, store } = observation;
+  const { nodes, store, refused } = observation;
+  const endpoints = refused?.kind === 'Move' ? cluster.status?.store?.endpoints : store?.endpoints;
   const parts = [
     certificates(observation),
     references(observation),
@@ -25,8 +27,14 @@ export function clusterStatus(cluster: StorageCluster, observation: Observation)
     nodesReady: nodes.filter(({ ready }) => ready).length,
     ...figures(cluster.status, observation),
     nodes: listedStates(nodes),
-    store: { ready: store?.ready ?? false, endpoints: [...(store?.endpoints ?? [])] },
-    conditions: [sum(parts), ...parts, released(observation), ...adviceConditions(observation, cluster)],
+    store: { ready: store?.ready ?? false, endpoints: [...(endpoints ?? [])] },
+    conditions: [
+      sum(parts),
+      ...parts,
+      released(observation),
+      storeDataCondition(refused, cluster),
+      ...adviceConditions(observation, cluster),
+    ],
   };
 }
 

@@ -89,13 +89,14 @@ export class StorageClusterReconciler implements ObjectReconciler<StorageCluster
   }
 
   requeueAfterMs(cluster: StorageCluster, observation: Observation): number {
-    const { certificates, now, missing, agents, status, nodes, keptBy } = observation;
+    const { certificates, now, missing, agents, status, nodes, keptBy, refused } = observation;
     const { origins, store } = cluster.spec;
     const referring = origins.certificateAuthorities !== undefined || store.secretRef !== undefined;
     // No change announces why agents do not answer, or that a pod is overdue.
     const silent = agents.running > 0 && status?.connected !== true;
     const starting = nodes.some(({ reason }) => reason === startingReason);
-    if (missing.length > 0 || silent || starting || keptBy.length > 0) return pendingMs;
+    const waiting = missing.length > 0 || keptBy.length > 0 || refused !== undefined;
+    if (waiting || silent || starting) return pendingMs;
     const renewal = certificates.renewAt.getTime() - now.getTime();
     return Math.max(1_000, Math.min(renewal, referring ? recheckMs : maxIdleMs));
   }
