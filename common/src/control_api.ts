@@ -20,6 +20,7 @@ export const controlFeatures: Readonly<Record<string, string>> = {
   'node-reports': 'all agents write their figures to the store until the agent is upgraded',
   'hub-layout': 'Datasets with the layout of a hub cache wait until the agent is upgraded',
   'writable-volumes': 'the agent has no writable volumes',
+  'volume-resize': 'writable volumes keep the limits that they were created with until the agent is upgraded',
   'token-revocation': 'revoked tokens are valid at the agent until they expire',
 };
 

@@ -208,6 +208,12 @@ describe('policies of the chart on an API server', () => {
     const placed = await hearth.merge(path('ours'), { spec: { nodeAffinity: nodeAffinity('true') } });
     assert.equal(placed.code, 200, JSON.stringify(placed.causes));
     assert.equal((await hearth.merge(path('ours'), { spec: { nodeAffinity: nodeAffinity('no') } })).code, 422, 'once');
+    const sized = (storage: string) => hearth.merge(path('scratch'), { spec: { capacity: { storage } } });
+    const volumeAttributes = { cluster: 'main', volume: 'scratch' };
+    await installed.create(volume('scratch', { csi: { ...csi, volumeAttributes } }));
+    const larger = await sized('2Gi');
+    assert.equal(larger.code, 200, JSON.stringify(larger.causes));
+    assert.match(JSON.stringify((await sized('1Gi')).causes), /changes no spec/, 'it shrinks');
     const made = async (source: object, message?: RegExp): Promise<void> => {
       const { code, causes } = await hearth.create(all, volume('made', source), { dryRun: true });
       if (message === undefined) assert.equal(code, 201, JSON.stringify(causes));
@@ -226,6 +232,29 @@ describe('policies of the chart on an API server', () => {
     assert.equal(refused.code, 422, JSON.stringify(refused.causes));
     assert.equal((await hearth.ask('DELETE', path('taken'))).code, 200);
     assert.equal((await admin.merge(path('foreign'), { spec: { capacity: { storage: '2Gi' } } })).code, 200);
+  });
+
+  it("holds the operator's writes on claims to the size of those of the driver", async () => {
+    const claim = (name: string, driver: string): Manifest => ({
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { name, namespace: 'default', annotations: { 'volume.kubernetes.io/storage-provisioner': driver } },
+      spec: { accessModes: ['ReadWriteMany'], resources: { requests: { storage: '1Gi' } } },
+    });
+    const path = (name: string) => `/api/v1/namespaces/default/persistentvolumeclaims/${name}`;
+    await installed.create(claim('ours', 'csi.hearth.storage'));
+    await installed.create(claim('theirs', 'csi.example.org'));
+    await policyActive('hearth-claim-updates', `${path('theirs')}/status`);
+    const hearth = new Admission(installed.server.kubeconfig, operatorUser);
+    const write = (name: string, status: object) => hearth.merge(`${path(name)}/status`, { status });
+    const sized = (name: string, storage: string) => write(name, { capacity: { storage } });
+    const grown = await sized('ours', '2Gi');
+    assert.equal(grown.code, 200, JSON.stringify(grown.causes));
+    assert.match(JSON.stringify((await sized('ours', '1Gi')).causes), /a size that grew/);
+    assert.match(JSON.stringify((await write('ours', { phase: 'Lost' })).causes), /no status of claims/);
+    assert.match(JSON.stringify((await sized('theirs', '2Gi')).causes), /only claims of csi\.hearth\.storage/);
+    const labelled = await hearth.merge(`${path('ours')}/status`, { metadata: { labels: { a: 'b' } } });
+    assert.match(JSON.stringify(labelled.causes), /no metadata of claims/);
   });
 
   it("holds the operator's DaemonSets and StatefulSets to those of StorageClusters and their programs", async () => {

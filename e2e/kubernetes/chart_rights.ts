@@ -30,6 +30,8 @@ export const rights: Right[] = [
   [operator, 'create', 'pods/exec', releaseNamespace, false],
   [operator, 'create', 'serviceaccounts/token', releaseNamespace, false],
   [operator, 'create', 'persistentvolumes', '', true],
+  [operator, 'patch', 'persistentvolumeclaims/status', 'default', true],
+  [operator, 'patch', 'persistentvolumeclaims', 'default', false],
   [operator, 'delete', 'persistentvolumeclaims', 'default', false],
   [operator, 'delete', 'persistentvolumeclaims', releaseNamespace, false],
   [operator, 'create', 'rbac.authorization.k8s.io/rolebindings', 'default', false],

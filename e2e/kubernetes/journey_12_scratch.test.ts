@@ -85,6 +85,24 @@ describe('claims of scratch volumes', function () {
     await succeed('one', 'rm -f /models/block-* /models/written');
   });
 
+  it('grow with their claims, under the pods that have them', async () => {
+    const size = JSON.stringify({ spec: { resources: { requests: { storage: '96Mi' } } } });
+    await journey().must('patch', 'persistentvolumeclaim/kv', '-p', size);
+    for (const pod of ['one', 'two']) {
+      await until(`${pod} sees the new size`, async () => {
+        const [, total] = (await succeed(pod, 'df -kP /models | tail -n 1')).trim().split(/ +/);
+        return Number(total) === 96 * 1024;
+      });
+    }
+    await succeed('one', 'head -c 80000000 /dev/zero > /models/large && rm /models/large');
+    await until('the claim has the size', async () => {
+      return (await journey().get('persistentvolumeclaim', 'kv'))?.status.capacity.storage === '96Mi';
+    });
+    const smaller = JSON.stringify({ spec: { resources: { requests: { storage: '64Mi' } } } });
+    const { code } = await journey().kubectl(['patch', 'persistentvolumeclaim/kv', '-p', smaller]);
+    assert.notEqual(code, 0, 'a claim does not shrink');
+  });
+
   it('let the group of a pod write, and nobody into a mount that the pod wants read-only', async () => {
     const writer = journey().reader('grouped', kv, {
       command: 'id -u; mkdir /models/own && echo 2 > /models/own/file',

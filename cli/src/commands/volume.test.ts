@@ -37,6 +37,7 @@ describe('hearth volume', () => {
       listWritableVolumes: () => ({
         volumes: [volume(), volume({ name: 'w', maxBytes: 0n, state: 'Waiting', leader: '', message: 'a is away' })],
       }),
+      resizeWritableVolume: ({ name, maxBytes }) => volume({ name, maxBytes }),
       deleteWritableVolume: () => ({}),
     });
   });
@@ -54,6 +55,14 @@ describe('hearth volume', () => {
     assert.equal((await hearth('create', 'kv')).out, 'Volume kv: scratch, no limit of bytes\n');
     assert.equal((await hearth('create', 'kv', '--kind', 'durable')).code, 2);
     assert.match((await hearth('create', 'kv', '--files', '0')).err, /at least 1/);
+  });
+
+  it('raises the limit of a volume', async () => {
+    const { code, out } = await hearth('resize', 'kv', '20Gi');
+    assert.deepEqual([code, out], [0, 'Volume kv: at most 20.0 GiB\n']);
+    assert.deepEqual(agent.requests, [['resizeWritableVolume', { name: 'kv', maxBytes: 20n * gib }]]);
+    assert.equal((await hearth('resize', 'kv')).code, 2);
+    assert.equal((await hearth('resize', 'kv', 'much')).code, 2);
   });
 
   it('lists volumes with the reasons for waiting', async () => {

@@ -7,11 +7,12 @@ import { act, type CommandContext, examples, type Session } from '../session.ts'
 
 export function volumeCommand(context: CommandContext): Command {
   return new Command('volume')
-    .description('Create, list and delete writable volumes: trees of files that all nodes share.')
+    .description('Create, list, resize and delete writable volumes: trees of files that all nodes share.')
     .addCommand(createCommand(context))
     .addCommand(listCommand(context))
     .addCommand(showCommand(context))
     .addCommand(usageCommand(context))
+    .addCommand(resizeCommand(context))
     .addCommand(deleteCommand(context));
 }
 
@@ -169,6 +170,22 @@ function usageView({
   maxFiles,
 }: WritableVolume & { sessionBytes: bigint }) {
   return { name, usedBytes, maxBytes, sessionBytes, files, maxFiles };
+}
+
+function resizeCommand(context: CommandContext): Command {
+  return new Command('resize')
+    .description('Raise the limit of the published files of a volume. Its leader and its mounts follow at once.')
+    .argument('<name>', 'name of the volume')
+    .argument('<size>', 'new limit, such as 20Gi; at least the present one', parseSizeOption)
+    .addHelpText('after', examples(context, 'volume resize kv 20Gi'))
+    .action(
+      act(context, async (session: Session, _options: object, name: string, maxBytes: bigint) => {
+        const volume = await session.withAgent((agent) => agent.call('resizeWritableVolume', { name, maxBytes }));
+        if (session.json) session.printJson(volume);
+        else session.print(`Volume ${printable(volume.name)}: ${limitText(volume)}`);
+        return undefined;
+      }),
+    );
 }
 
 function deleteCommand(context: CommandContext): Command {

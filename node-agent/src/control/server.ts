@@ -159,6 +159,7 @@ function agentCalls(agent: Agent, options: ControlOptions, handlers: Handlers): 
     createWritableVolume: handlers.unary('CreateWritableVolume', (request, signal) => writable.create(request, signal)),
     getWritableVolume: handlers.unary('GetWritableVolume', (request, signal) => writable.get(request, signal)),
     listWritableVolumes: handlers.unary('ListWritableVolumes', (_request, signal) => writable.list(signal)),
+    resizeWritableVolume: handlers.unary('ResizeWritableVolume', (request, signal) => writable.resize(request, signal)),
     deleteWritableVolume: handlers.unary('DeleteWritableVolume', (request, signal) => writable.delete(request, signal)),
     createToken: handlers.local('CreateToken', async (request) => tokens.createToken(request)),
     revokeTokens: handlers.unary('RevokeTokens', (request, signal) => revocations.revoke(request, signal)),

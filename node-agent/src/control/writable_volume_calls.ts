@@ -5,6 +5,7 @@ import type {
   DeleteWritableVolumeRequest,
   GetVolumeRequest,
   ListWritableVolumesResponse,
+  ResizeWritableVolumeRequest,
   WritableVolume,
 } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Agent } from '../agent/index.ts';
@@ -43,6 +44,11 @@ export class WritableVolumeCalls {
     if (records.length === 0) return { volumes: [] };
     const figures = await this.#figures(signal);
     return { volumes: records.map((record) => this.#message(record, figures)) };
+  }
+
+  async resize({ name, maxBytes }: ResizeWritableVolumeRequest, signal: AbortSignal): Promise<WritableVolume> {
+    const record = await this.#agent.writableVolumes.resize(name, maxBytes, { signal });
+    return this.#message(record, await this.#figures(signal));
   }
 
   /** Unmounts what was published for pods that have ended. Throws `InUse` while other mounts are left, unless `force`. */

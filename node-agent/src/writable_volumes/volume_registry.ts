@@ -68,6 +68,19 @@ export class WritableVolumes {
     );
   }
 
+  /**
+   * Raises the limit of published bytes; engines follow when they see the record. Idempotent. Throws `NotFound`, and
+   * `InvalidArgument` for a lower limit, which the present files may exceed.
+   */
+  async resize(name: string, maxBytes: bigint, options?: CallOptions): Promise<WritableVolumeRecord> {
+    const record = await this.#tables.volumes.update(
+      name,
+      (present) => (present === undefined ? undefined : resized(present, maxBytes)),
+      options,
+    );
+    return record ?? missing(name);
+  }
+
   async get(name: string, options?: CallOptions): Promise<WritableVolumeRecord> {
     return (await this.#read(name, options)).value;
   }
@@ -102,7 +115,24 @@ export class WritableVolumes {
 
   async #read(name: string, options?: CallOptions): Promise<Row<WritableVolumeRecord>> {
     const row = await this.#tables.volumes.read(name, options);
-    if (row !== undefined) return row;
-    throw new HearthError('NotFound', `there is no volume ${name}; hearth volume ls lists all volumes`);
+    return row ?? missing(name);
   }
+}
+
+/** Undefined: the volume has this limit. */
+function resized(present: WritableVolumeRecord, maxBytes: bigint): WritableVolumeRecord | undefined {
+  const { name, maxBytes: before } = present;
+  if (before === maxBytes) return undefined;
+  if (before === 0n) {
+    throw new HearthError('InvalidArgument', `volume ${name} has no limit of bytes, and volumes cannot shrink`);
+  }
+  if (maxBytes === 0n || maxBytes > before) return { ...present, maxBytes };
+  throw new HearthError(
+    'InvalidArgument',
+    `volume ${name} is limited to ${before} bytes and cannot shrink to ${maxBytes}; delete files, or create another volume`,
+  );
+}
+
+function missing(name: string): never {
+  throw new HearthError('NotFound', `there is no volume ${name}; hearth volume ls lists all volumes`);
 }

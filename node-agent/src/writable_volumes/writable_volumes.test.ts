@@ -48,6 +48,23 @@ describe('writable volumes', () => {
     }
   });
 
+  it('grow under their leader without another term, on every agent, and do not shrink', async () => {
+    const { id } = await create();
+    await ledBy('a', id, 1n);
+    const { writableVolumes } = cluster.agent('b');
+    const larger = 20n << 30n;
+    for (let round = 0; round < 2; round++) assert.equal((await writableVolumes.resize('kv', larger)).maxBytes, larger);
+    await until(() => ['a', 'b'].every((agent) => cluster.engine(agent).volumes.get(id)?.maxBytes === larger));
+    assert.deepEqual(leaderSeenBy('b', id)?.epoch, 1n);
+    await assert.rejects(writableVolumes.resize('kv', 10n << 30n), {
+      code: 'InvalidArgument',
+      message: /cannot shrink/,
+    });
+    await assert.rejects(writableVolumes.resize('none', larger), { code: 'NotFound', message: /no volume none/ });
+    assert.equal((await writableVolumes.resize('kv', 0n)).maxBytes, 0n);
+    await assert.rejects(writableVolumes.resize('kv', larger), { code: 'InvalidArgument', message: /has no limit/ });
+  });
+
   it('have a higher epoch in every term: after a crash at once, without waiting for the lease', async () => {
     const { id } = await create();
     await ledBy('a', id, 1n);

@@ -7,7 +7,14 @@ import {
   podVolumes,
 } from '@hearth/common/kubernetes';
 import { type Dataset, splitRegisteredName } from '@hearth/common/resources';
-import { type PendingClaim, pendingClaim, type VolumeView, volumeView } from '../provisioner/index.ts';
+import {
+  type GrowingClaim,
+  growingClaim,
+  type PendingClaim,
+  pendingClaim,
+  type VolumeView,
+  volumeView,
+} from '../provisioner/index.ts';
 
 /** An unknown object that a pod needs. The key is that of its reflector. */
 export interface Missing {
@@ -75,6 +82,7 @@ function datasetOfClaim(key: string, namespace: string, known: Known): DatasetRe
 
 export interface ClaimView {
   pending: PendingClaim | undefined;
+  growing?: GrowingClaim | undefined;
   volume: string;
   dataset: string | undefined;
 }
@@ -82,6 +90,7 @@ export interface ClaimView {
 export function claimView(claim: PersistentVolumeClaim): ClaimView {
   return {
     pending: pendingClaim(claim),
+    growing: growingClaim(claim),
     volume: claim.spec?.volumeName ?? '',
     dataset: claimedDataset(claim)?.name,
   };

@@ -135,6 +135,7 @@ async function lead(options: OperatorOptions, held: Parts, term: AbortSignal): P
   const { api, urgentApi = api, environment, grant, instance, logger, webhook, deletionTimeoutMs } = options;
   const { clusters, caches, datasets, nodes, ownPods, storageClasses, webhooks: configurations } = reflectors;
   const claims = partOfSource(reflectors.claims, ({ pending }) => pending);
+  const growing = partOfSource(reflectors.claims, (claim) => claim.growing);
   const volumes = partOfSource(reflectors.volumes, ({ ours }) => ours);
   const pods = partOfSource(reflectors.pods, ({ uses }) => (uses.size === 0 ? undefined : uses));
   const awaiting = partOfSource(reflectors.pods, (pod) => pod.awaiting);
@@ -168,7 +169,7 @@ async function lead(options: OperatorOptions, held: Parts, term: AbortSignal): P
       runReboundController({ ...parts, instance }, term),
       runDatasetController({ ...parts, volumes, pods, grant }, term),
       runWaitingController({ ...parts, pods: awaiting }, term),
-      runProvisioner({ ...parts, claims, storageClasses, volumes }, term),
+      runProvisioner({ ...parts, claims, growing, storageClasses, volumes }, term),
       runPreloading({ api, urgentApi, agents, reflectors, events, logger }, preloading, term),
       configurations &&
         runWebhookController(

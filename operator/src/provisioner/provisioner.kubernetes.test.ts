@@ -47,7 +47,7 @@ describe('volumes of claims, with the binder of Kubernetes', () => {
       storageClass('hearth', { mountOptions: ['noatime'] }),
       storageClass('kept', { reclaimPolicy: 'Retain' }),
       storageClass('late', { volumeBindingMode: 'WaitForFirstConsumer' }),
-      storageClass('scratch', { parameters: { kind: 'scratch' } }),
+      storageClass('scratch', { parameters: { kind: 'scratch' }, allowVolumeExpansion: true }),
     );
   });
   after(async () => {
@@ -162,6 +162,21 @@ describe('volumes of claims, with the binder of Kubernetes', () => {
     assert.equal((await cluster.get<PersistentVolume>('pv', name)).status?.phase, 'Released');
     agents.failing.clear();
     await cluster.gone('pv', name);
+  });
+
+  it('of scratch grow when their claims do', async () => {
+    const spec = { storageClassName: 'scratch', accessModes: ['ReadWriteMany'], dataSourceRef: undefined };
+    await cluster.apply(claimObject('kv', { ...spec, resources: { requests: { storage: '64Mi' } } }));
+    const name = (await volumeOf('kv')).metadata?.name ?? '';
+    const request = (storage: string) => JSON.stringify({ spec: { resources: { requests: { storage } } } });
+    await cluster.kubectl('patch', 'pvc', 'kv', '-p', request('1Gi'));
+    await until('the claim has its new size', async () => {
+      const { status } = await cluster.get<PersistentVolumeClaim>('pvc', 'kv');
+      return status?.capacity?.storage === '1Gi';
+    });
+    assert.equal((await cluster.get<PersistentVolume>('pv', name)).spec?.capacity?.storage, '1Gi');
+    assert.deepEqual(agents.called('resizeWritableVolume'), [{ name, maxBytes: 1n << 30n }]);
+    await told('kv', /^Normal VolumeResizeSuccessful: the volume takes 1Gi/);
   });
 
   it('wait for the first pod of a class that says so', async () => {

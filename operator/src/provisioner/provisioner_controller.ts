@@ -6,6 +6,7 @@ import type { Agents } from '../agents/index.ts';
 import type { Source } from '../kubernetes/index.ts';
 import { findCondition, reconcileKey } from '../reconciler/index.ts';
 import type { ClassView, PendingClaim } from './claim.ts';
+import { type GrowingClaim, GrowthReconciler } from './claim_growth.ts';
 import { ClaimReconciler, datasetKey } from './claim_reconciler.ts';
 import { ScratchVolumes } from './scratch_volumes.ts';
 import { VolumeReconciler, type VolumeView } from './volume_reconciler.ts';
@@ -14,6 +15,7 @@ export interface ProvisionerOptions {
   api: Pick<KubernetesClient, 'get' | 'create' | 'delete' | 'patch'>;
   agents: Pick<Agents, 'get'>;
   claims: Source<PendingClaim | undefined>;
+  growing: Source<GrowingClaim | undefined>;
   storageClasses: Source<ClassView | undefined>;
   volumes: Source<VolumeView | undefined>;
   datasets: Source<Dataset>;
@@ -24,7 +26,11 @@ export interface ProvisionerOptions {
 
 /** Runs on the leader only, until the signal aborts. The reflectors must run already. */
 export async function runProvisioner(options: ProvisionerOptions, signal: AbortSignal): Promise<void> {
-  await Promise.all([runClaimController(options, signal), runVolumeController(options, signal)]);
+  await Promise.all([
+    runClaimController(options, signal),
+    runGrowthController(options, signal),
+    runVolumeController(options, signal),
+  ]);
 }
 
 async function runClaimController(options: ProvisionerOptions, signal: AbortSignal): Promise<void> {
@@ -54,6 +60,24 @@ async function runClaimController(options: ProvisionerOptions, signal: AbortSign
     ],
     first: () => claims.keys(),
     reconcile: reconcileKey(reconciler, (key) => claims.get(key)),
+    logger,
+    signal,
+  });
+}
+
+async function runGrowthController(options: ProvisionerOptions, signal: AbortSignal): Promise<void> {
+  const { growing, volumes, agents, logger } = options;
+  const reconciler = new GrowthReconciler({ ...options, scratch: new ScratchVolumes(agents) });
+  await runController({
+    name: 'growing-claims',
+    workers: 4,
+    watches: [
+      watch(growing, ownKey),
+      // The claim may be seen before its volume.
+      watch(volumes, (name) => growing.keys().filter((key) => growing.get(key)?.volume === name)),
+    ],
+    first: () => growing.keys(),
+    reconcile: reconcileKey(reconciler, (key) => growing.get(key)),
     logger,
     signal,
   });

@@ -5,6 +5,7 @@ import type { VolumeRequest } from './claim_plan.ts';
 
 /** Agents of earlier releases do not know the calls. */
 const feature = 'writable-volumes';
+const resizeFeature = 'volume-resize';
 
 /** Writable volumes of claims, which agents keep under the names of their PersistentVolumes. Throws HearthError. */
 export class ScratchVolumes {
@@ -21,6 +22,18 @@ export class ScratchVolumes {
     const request = { name, kind: 'scratch', maxBytes: capacityBytes, maxFiles: 0n, deadlineMs: 0n };
     const options = { signal, feature, ...(node === undefined ? {} : { node }) };
     return (await agents.call('createWritableVolume', request, options)).logNode;
+  }
+
+  /**
+   * Idempotent. Returns the limit, which is higher than asked for when a claim took back a part of an earlier request: a
+   * volume does not shrink.
+   */
+  async resize(cluster: string, name: string, maxBytes: bigint, signal: AbortSignal): Promise<bigint> {
+    const agents = this.#of(cluster);
+    const present = await agents.call('getWritableVolume', { name }, { signal, feature: resizeFeature });
+    if (present.maxBytes >= maxBytes) return present.maxBytes;
+    const resized = await agents.call('resizeWritableVolume', { name, maxBytes }, { signal, feature: resizeFeature });
+    return resized.maxBytes;
   }
 
   /** Removes the files, too. Idempotent. Throws `InUse` while a node has the volume mounted. */

@@ -83,6 +83,8 @@ export interface VolumeView extends ClaimedVolume {
   /** The node that has the log of a scratch volume; empty: not recorded. */
   logNode: string;
   phase: string;
+  /** The size, in the spelling of the object. */
+  capacity: string;
   reclaimPolicy: string;
   /** False for volumes of an administrator. */
   provisioned: boolean;
@@ -108,6 +110,7 @@ export function volumeView(object: PersistentVolume): VolumeView | undefined {
     scratch: volume !== undefined && volume === metadata?.name,
     logNode: metadata?.annotations?.[logNodeAnnotation] ?? '',
     phase: status?.phase ?? '',
+    capacity: spec?.capacity?.storage ?? '',
     reclaimPolicy: spec?.persistentVolumeReclaimPolicy ?? 'Retain',
     provisioned: metadata?.annotations?.[provisionedByAnnotation] === driverName,
     hasAffinity: spec?.nodeAffinity !== undefined,

@@ -74,7 +74,9 @@ export class FakeAgents implements Agents, ClusterAgents {
     this.#enter(name, request, feature);
     const answers: Record<string, () => unknown> = {
       setCredentials: () => ({}),
-      createWritableVolume: () => ({}),
+      createWritableVolume: () => ({ logNode: 'node' }),
+      getWritableVolume: () => ({ maxBytes: 0n }),
+      resizeWritableVolume: () => ({ maxBytes: (request as RequestOf<'resizeWritableVolume'>).maxBytes }),
       deleteWritableVolume: () => ({}),
       removeDataset: () => this.#remove((request as RequestOf<'removeDataset'>).name),
       getDataset: () => this.#known((request as RequestOf<'getDataset'>).name),

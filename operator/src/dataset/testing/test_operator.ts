@@ -1,6 +1,6 @@
 import { kinds, Reflector } from '@hearth/common/kubernetes';
 import type { Agents } from '../../agents/index.ts';
-import { classView, pendingClaim, runProvisioner, volumeView } from '../../provisioner/index.ts';
+import { classView, growingClaim, pendingClaim, runProvisioner, volumeView } from '../../provisioner/index.ts';
 import { RunningControllers } from '../../testing/running_controllers.ts';
 import type { DatasetControllerOptions } from '../dataset_controller.ts';
 import { runDatasetController, usesOfPod } from '../index.ts';
@@ -24,12 +24,13 @@ export class TestOperator {
       const volumes = new Reflector({ api, type: kinds.PersistentVolume, project: volumeView, logger });
       const nodes = new Reflector({ api, type: kinds.Node, project: () => true, logger });
       const claims = new Reflector({ api, type: kinds.PersistentVolumeClaim, project: pendingClaim, logger });
+      const growing = new Reflector({ api, type: kinds.PersistentVolumeClaim, project: growingClaim, logger });
       const storageClasses = new Reflector({ api, type: kinds.StorageClass, project: classView, logger });
-      for (const one of [datasets, clusters, pods, nodes, volumes, claims, storageClasses]) one.start(signal);
+      for (const one of [datasets, clusters, pods, nodes, volumes, claims, growing, storageClasses]) one.start(signal);
       const common = { ...parts, agents, datasets, clusters, volumes };
       await Promise.all([
         runDatasetController({ ...common, pods, nodes, grant, ...options }, signal),
-        runProvisioner({ ...common, claims, storageClasses }, signal),
+        runProvisioner({ ...common, claims, growing, storageClasses }, signal),
       ]);
     });
   }
