@@ -119,6 +119,19 @@ export const byteAlerts: readonly Alert[] = [
     stays: grows('hearth_evicted_copies_total', 'copy="redundant",storage_cluster="main"'),
   },
   {
+    name: 'HearthVolumeTooSmall',
+    severity: 'warning',
+    expression: growth('hearth_volume_evicted_young_files_total', '1h', 'storage_cluster, volume'),
+    holds: '15m',
+    summary: 'Volume {{ $labels.volume }} evicts files that were written within the hour.',
+    meaning:
+      'The programs that use the volume write more in an hour than it holds, so they may find little of it again: a KV cache recomputes, a compile cache compiles.',
+    action:
+      'Raise the size: edit the storage request of the claim, or `hearth volume resize`. `hearth volume show NAME` counts the evicted files.',
+    fires: grows('hearth_volume_evicted_young_files_total', 'storage_cluster="main",node="n1",volume="kv"'),
+    stays: grows('hearth_volume_evicted_files_total', 'storage_cluster="main",node="n1",volume="kv"'),
+  },
+  {
     name: 'HearthBytesNotKept',
     severity: 'warning',
     expression: growth('hearth_through_bytes_total', '30m', 'node'),

@@ -98,7 +98,7 @@ const overview = new Dashboard({
           description: 'A full cache evicts whole files that nobody has pinned; that is normal.',
           draw: 'lines',
           unit: 'percentunit',
-          width: 8,
+          width: 6,
           queries: [
             {
               expression: `hearth_cache_used_bytes{${onNode}} / hearth_cache_budget_bytes{${onNode}}`,
@@ -112,8 +112,19 @@ const overview = new Dashboard({
             'redundant: other nodes keep the file. last: no node does, so the caches together are too small.',
           draw: 'bars',
           unit: 'short',
-          width: 8,
+          width: 6,
           queries: [{ expression: count(`hearth_evicted_copies_total{${onNode}}`, 'copy'), legend: '{{copy}}' }],
+        },
+        {
+          title: 'Evicted files of volumes',
+          description:
+            'Files of scratch volumes that went for newer ones. HearthVolumeTooSmall says when they go too early.',
+          draw: 'bars',
+          unit: 'short',
+          width: 6,
+          queries: [
+            { expression: count(`hearth_volume_evicted_files_total{${onNode}}`, 'volume'), legend: '{{volume}}' },
+          ],
         },
         {
           title: 'Free beside the floor',
@@ -122,7 +133,7 @@ const overview = new Dashboard({
           draw: 'lines',
           unit: 'bytes',
           signed: true,
-          width: 8,
+          width: 6,
           queries: [
             {
               expression: `hearth_cache_file_system_free_bytes{${onNode}} - hearth_cache_free_floor_bytes{${onNode}}`,

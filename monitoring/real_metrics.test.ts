@@ -44,6 +44,7 @@ describe('queries of dashboards and alerts, asked of a Prometheus that scrapes r
     const url = origin.add('model.bin', bytesOf(1, 8 * MiB));
     await cluster.json('a', 'dataset', 'add', 'model', url, '--allow-private');
     await cluster.json('a', 'warm', 'model', '--node', 'a');
+    await cluster.json('a', 'volume', 'create', 'kv');
     assert.equal((await cluster.hearth('b', 'cat', 'model', 'model.bin')).code, 0);
     operator.gates.released({ reason: 'Warm', waited: [3], presentBytes: 0, fetchedBytes: 8 * MiB });
   });

@@ -50,6 +50,7 @@ describe('dashboards of an operator and agents under load, in Chromium', () => {
   /** Pods of growing Datasets wait for their bytes; then a program on each node reads the Dataset through a mount. */
   async function load(): Promise<void> {
     const { cluster, agents } = started;
+    for (const node of [...agents.agents.keys()].slice(0, 1)) await ok(agents.hearth(node, 'volume', 'create', 'kv'));
     for (const round of [1, 2, 3, 4, 5, 6]) {
       const name = `model-${round}`;
       await started.dataset(name, round * 16 * MiB, { mode: 'Wait' });

@@ -98,6 +98,7 @@ describe('claims of scratch volumes', function () {
     await until('the claim has the size', async () => {
       return (await journey().get('persistentvolumeclaim', 'kv'))?.status.capacity.storage === '96Mi';
     });
+    assert.match((await hearth('volume', 'show', volume)).stdout, /^Evicted +\d+ files/m);
     const smaller = JSON.stringify({ spec: { resources: { requests: { storage: '64Mi' } } } });
     const { code } = await journey().kubectl(['patch', 'persistentvolumeclaim/kv', '-p', smaller]);
     assert.notEqual(code, 0, 'a claim does not shrink');

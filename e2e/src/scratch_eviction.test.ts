@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statfsSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { MiB, needsMounts, until } from '@hearth/common/testing';
@@ -45,6 +45,13 @@ interface Counts {
   wrong: string[];
 }
 
+interface Volume {
+  state: string;
+  usedBytes: number;
+  evictedFiles: number;
+  evictedYoungFiles: number;
+}
+
 describe('a scratch volume of 100 MiB', () => {
   let cluster: Cluster;
   before(async function () {
@@ -54,7 +61,7 @@ describe('a scratch volume of 100 MiB', () => {
   });
   after(async () => cluster?.close());
 
-  const volume = () => cluster.json<{ state: string; usedBytes: number }>('a', 'volume', 'show', 'kv');
+  const volume = () => cluster.json<Volume>('a', 'volume', 'show', 'kv');
 
   it('takes ten times its size under readers of both nodes, and no write fails', async () => {
     await cluster.json('a', 'volume', 'create', 'kv', '--size', '100MiB');
@@ -97,10 +104,28 @@ describe('a scratch volume of 100 MiB', () => {
     assert.ok(left.includes('later-59'));
   });
 
+  it('counts what went, and holds more on both nodes once it is larger', async () => {
+    await until('the leader reports', async () => (await volume()).evictedFiles >= 60 - limit / fileBytes);
+    const { evictedFiles, evictedYoungFiles } = await volume();
+    assert.equal(evictedYoungFiles, evictedFiles, 'this test takes less than an hour');
+    await cluster.json('b', 'volume', 'resize', 'kv', '200MiB');
+    for (const node of ['a', 'b']) {
+      await until(`the mount of ${node} is larger`, () => {
+        const { blocks, bsize } = statfsSync(cluster.mountPoint(node));
+        return blocks * bsize === 2 * limit;
+      });
+    }
+    const folder = cluster.mountPoint('b');
+    const before = readdirSync(folder).length;
+    for (let index = 0; index < 40; index++) writeFileSync(join(folder, `more-${index}`), Buffer.alloc(fileBytes, 8));
+    assert.equal(readdirSync(folder).length, before + 40);
+    assert.notEqual((await cluster.hearth('a', 'volume', 'resize', 'kv', '100MiB')).code, 0, 'it does not shrink');
+  });
+
   it('refuses a file that is larger than it, and keeps the others', () => {
     const folder = cluster.mountPoint('a');
     const before = readdirSync(folder).length;
-    assert.throws(() => writeFileSync(join(folder, 'large'), Buffer.alloc(limit + 1)), { code: 'ENOSPC' });
+    assert.throws(() => writeFileSync(join(folder, 'large'), Buffer.alloc(2 * limit + 1)), { code: 'ENOSPC' });
     assert.ok(readdirSync(folder).length >= before);
   });
 });

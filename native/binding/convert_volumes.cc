@@ -77,6 +77,8 @@ Napi::Value toJs(Napi::Env env, const VolumeStatistics& volume) {
   object.Set("error", volume.error);
   object.Set("bytes", Napi::BigInt::New(env, volume.usage.bytes));
   object.Set("inodes", Napi::BigInt::New(env, volume.usage.inodes));
+  object.Set("evictedFiles", Napi::BigInt::New(env, volume.evictions.files));
+  object.Set("evictedYoungFiles", Napi::BigInt::New(env, volume.evictions.youngFiles));
   object.Set("sessions", static_cast<double>(volume.sessions));
   object.Set("sessionBytes", Napi::BigInt::New(env, volume.sessionBytes));
   Napi::Array operations = Napi::Array::New(env);

@@ -244,7 +244,8 @@ Task<std::vector<VolumeStatistics>> VolumeCalls::statistics() {
                                 .leads = volume->service.leads(),
                                 .epoch = volume->service.epoch(),
                                 .error = error.ok() ? std::string() : error.error().message,
-                                .usage = volume->service.usage()};
+                                .usage = volume->service.usage(),
+                                .evictions = volume->service.evictions()};
     const SessionStatistics sessions = volume->sessions.statistics();
     statistics.sessions = sessions.sessions;
     statistics.sessionBytes = sessions.sessionBytes;

@@ -35,6 +35,7 @@ struct VolumeStatistics {
   std::uint64_t epoch = 0;
   std::string error;                             // why the leader's log cannot be written
   tree::Usage usage{};                           // the leader's
+  VolumeLeader::Evictions evictions;             // since its term began
   std::uint64_t sessions = 0, sessionBytes = 0;  // session files of this node
   std::vector<CallCount> operations;
 };

@@ -46,6 +46,10 @@ tree::Usage LeaderService::usage() const {
   return term_ == nullptr ? tree::Usage() : term_->leader->executed().usage();
 }
 
+VolumeLeader::Evictions LeaderService::evictions() const {
+  return term_ == nullptr ? VolumeLeader::Evictions() : term_->leader->evictions();
+}
+
 Result<std::shared_ptr<LeaderService::Term>> LeaderService::termOf(std::uint64_t epoch) const {
   if (term_ == nullptr || term_->epoch != epoch || !answers(*term_)) return notLeading();
   if (term_->inside >= kMaxInside) {

@@ -65,6 +65,7 @@ class LeaderService {
   [[nodiscard]] Status tailError() const;
   // While it has a term.
   [[nodiscard]] tree::Usage usage() const;
+  [[nodiscard]] VolumeLeader::Evictions evictions() const;
 
   // `node`: the agent that asks, as its connection has proved. kUnavailable: this agent does not
   // lead in that epoch, now or any more. After other errors a change may have been executed

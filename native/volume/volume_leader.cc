@@ -81,10 +81,7 @@ Task<Status> VolumeLeader::makeRoom(const tree::ClientChange& change) {
   int inRow = 0;
   while (eviction_.isFullFor(change)) {
     if (const auto file = eviction_.victim()) {
-      const auto outcome = tree_.decide(tree::Evict{*file}, options_.now());
-      if (outcome.answer.error != 0) break;
-      append(outcome);
-      ++evictedFiles_;
+      if (!evict(*file)) break;
       if (++inRow % kEvictedInARow != 0) continue;
       (void)co_await log_->durable(tree_.lastRecord());
     } else {
@@ -97,6 +94,19 @@ Task<Status> VolumeLeader::makeRoom(const tree::ClientChange& change) {
     if (admitted->error != 0) break;
   }
   co_return Status();
+}
+
+bool VolumeLeader::evict(tree::InodeId file) {
+  const std::int64_t now = options_.now();
+  const auto attributes = tree_.attributes(file);
+  const auto outcome = tree_.decide(tree::Evict{file}, now);
+  if (outcome.answer.error != 0) return false;
+  append(outcome);
+  ++evictions_.files;
+  const bool isYoung =
+      attributes && std::chrono::nanoseconds(now - attributes->inode.changedNs) < kYoung;
+  if (isYoung) ++evictions_.youngFiles;
+  return true;
 }
 
 Task<Result<tree::Answer>> VolumeLeader::decide(tree::LeaderChange change) {

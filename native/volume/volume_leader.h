@@ -65,8 +65,14 @@ class VolumeLeader {
 
   // A file was opened for reading.
   void used(tree::InodeId file) { eviction_.used(file); }
+  struct Evictions {
+    std::uint64_t files = 0;
+    std::uint64_t youngFiles = 0;  // of these: changed less than kYoung before
+  };
+  // A volume that evicts these is too small for what writes into it.
+  static constexpr std::chrono::hours kYoung{1};
   // Since the term began.
-  [[nodiscard]] std::uint64_t evictedFiles() const { return evictedFiles_; }
+  [[nodiscard]] const Evictions& evictions() const { return evictions_; }
   // Longer than it takes an agent to seal a file that was just closed.
   static constexpr Clock::duration kRoomWait = std::chrono::seconds(1);
 
@@ -99,6 +105,8 @@ class VolumeLeader {
   [[nodiscard]] Status mayLead() const;
   // Until the change fits, or no file may go.
   [[nodiscard]] Task<Status> makeRoom(const tree::ClientChange& change);
+  // True: the file has gone.
+  [[nodiscard]] bool evict(tree::InodeId file);
   // Executed; to be made durable.
   void append(const tree::Namespace::Outcome& outcome);
   void beginCheckpoint();
@@ -108,7 +116,7 @@ class VolumeLeader {
   const Options options_;
   tree::Namespace tree_;
   VolumeEviction eviction_;
-  std::uint64_t evictedFiles_ = 0;
+  Evictions evictions_;
   std::unique_ptr<VolumeLog> log_;
   std::uint64_t lastVisible_ = 0;  // record
   bool checkpointing_ = false;

@@ -191,7 +191,8 @@ TEST_F(VolumeLeaderTest, AFullVolumeEvictsAndWaitsForAFileThatIsBeingSealed) {
     (void)co_await leader.change(std::move(end));
   }(*leader, *reactor, ask(tree::EndSession{old.inode, old.session, 2})));
   EXPECT_EQ(run(leader->change(publish(second, true)))->answer.error, 0);
-  EXPECT_EQ(leader->evictedFiles(), 1U);
+  EXPECT_EQ(leader->evictions().files, 1U);
+  EXPECT_EQ(leader->evictions().youngFiles, 1U);
   EXPECT_EQ(run(leader->query(lookUp))->error, ENOENT);
   // A file that is gone is gone for the next leader, too.
   const auto disk = files.crashCopy(1);

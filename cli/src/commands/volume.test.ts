@@ -32,6 +32,7 @@ describe('hearth volume', () => {
       createWritableVolume: ({ name, maxBytes, maxFiles }) => volume({ name, maxBytes, maxFiles }),
       getWritableVolume: ({ name }) => {
         if (name === 'kv') return volume();
+        if (name === 'small') return volume({ name, evictedFiles: 9n, evictedYoungFiles: 4n });
         throw new HearthError('NotFound', `there is no volume ${name}; hearth volume ls lists all volumes`);
       },
       listWritableVolumes: () => ({
@@ -83,6 +84,11 @@ describe('hearth volume', () => {
     assert.match(out, /^Volume {3}kv \(scratch\)\nState {4}Ready\nUsed {5}1\.0 GiB in 12 files; at most 10\.0 GiB\n/);
     assert.match(out, /Leader {3}a, epoch 3\nDeadline 10 s\nLog {6}on a\n/);
     assert.match(out, /b {12}2 {2}512\.0 MiB/);
+    assert.doesNotMatch(out, /Evicted/);
+    assert.match(
+      (await hearth('show', 'small')).out,
+      /\nEvicted {2}9 files since the leader began, 4 of them changed less/,
+    );
     const { out: usage } = await hearth('du', 'kv');
     assert.match(usage, /^kv {8}1\.0 GiB {2}10\.0 GiB {2}10% {6}512\.0 MiB {5}12 {10}-$/m);
     const [json] = jsonLines((await hearth('du', 'kv', '--json')).out);

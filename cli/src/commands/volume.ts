@@ -107,6 +107,7 @@ function printVolume(session: Session, volume: WritableVolume): void {
     `Volume   ${printable(volume.name)} (${printable(volume.kind)})`,
     `State    ${printable(volume.state)}${volume.message === '' ? '' : `: ${printable(volume.message)}`}`,
     `Used     ${usageText(volume)}`,
+    ...(volume.evictedFiles === 0n ? [] : [`Evicted  ${evictedText(volume)}`]),
     `Leader   ${printable(leader)}`,
     `Deadline ${formatSeconds(volume.deadlineMs / 1000n)}`,
     `Log      on ${printable(volume.logNode)}`,
@@ -221,6 +222,11 @@ function percentText({ usedBytes, maxBytes }: WritableVolume): string {
 function limitText({ maxBytes, maxFiles }: WritableVolume): string {
   const size = maxBytes === 0n ? 'no limit of bytes' : `at most ${formatBytes(maxBytes)}`;
   return maxFiles === 0n ? size : `${size}, at most ${formatCount(maxFiles, 'file')}`;
+}
+
+function evictedText({ evictedFiles, evictedYoungFiles: young }: WritableVolume): string {
+  const files = `${formatCount(evictedFiles, 'file')} since the leader began`;
+  return young === 0n ? files : `${files}, ${young} of them changed less than an hour before`;
 }
 
 function usageText(volume: WritableVolume): string {

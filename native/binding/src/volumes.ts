@@ -27,6 +27,9 @@ export interface VolumeStatistics {
   error: string;
   bytes: bigint;
   inodes: bigint;
+  /** By the leader, since its term began; of these, files that had changed less than an hour before. */
+  evictedFiles: bigint;
+  evictedYoungFiles: bigint;
   /** Session files of this node. */
   sessions: number;
   sessionBytes: bigint;

@@ -33,6 +33,8 @@ export function writableVolumeMessage(record: WritableVolumeRecord, sight: Volum
     epoch: BigInt(record.epoch),
     usedBytes: atLeader?.bytes ?? 0n,
     files: atLeader?.files ?? 0n,
+    evictedFiles: atLeader?.evictedFiles ?? 0n,
+    evictedYoungFiles: atLeader?.evictedYoungFiles ?? 0n,
     nodes: figures
       .filter(({ sessions }) => sessions > 0)
       .map(({ node, sessions, sessionBytes }) => ({ node, sessions, sessionBytes })),

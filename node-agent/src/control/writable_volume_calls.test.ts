@@ -24,13 +24,16 @@ describe('control API for writable volumes', () => {
     assert.equal((await call('createWritableVolume', request)).id, created.id);
     await ready();
     const { cluster } = control;
-    cluster.engine('a').volumeFigures.set(created.id, { bytes: 7n, inodes: 2n });
+    cluster
+      .engine('a')
+      .volumeFigures.set(created.id, { bytes: 7n, inodes: 2n, evictedFiles: 5n, evictedYoungFiles: 1n });
     cluster.engine('b').volumeFigures.set(created.id, { sessions: 3, sessionBytes: 9n });
     const shown = await until(async () => {
       const volume = await call('getWritableVolume', { name: 'kv' });
       return volume.usedBytes === 7n && volume.nodes.length > 0 ? volume : false;
     });
     assert.deepEqual([shown.leader, shown.epoch, shown.files], ['a', 1n, 2n]);
+    assert.deepEqual([shown.evictedFiles, shown.evictedYoungFiles], [5n, 1n]);
     assert.deepEqual(shown.nodes, [{ node: 'b', sessions: 3, sessionBytes: 9n }]);
     assert.deepEqual((await call('listWritableVolumes', {})).volumes, [shown]);
     assert.deepEqual((await call('getStatus', {})).volumes, [shown]);

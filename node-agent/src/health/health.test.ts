@@ -55,10 +55,12 @@ describe('health', () => {
     const { id } = await writableVolumes.create({ name: 'kv', ...limits }, context);
     await until(() => cluster.engine('a').leases.has(id));
     const operations = [{ name: 'lookup', count: 7n, failed: 1n, seconds: 0.5 }];
-    cluster.engine('a').volumeFigures.set(id, { bytes: 9n, operations });
+    cluster.engine('a').volumeFigures.set(id, { bytes: 9n, evictedFiles: 4n, evictedYoungFiles: 2n, operations });
     const text = await (await fetch(`${url}/metrics`)).text();
     assert.ok(text.includes('hearth_volume_leader{volume="kv"} 1'), text);
     assert.ok(text.includes('hearth_volume_bytes{volume="kv"} 9'));
+    assert.ok(text.includes('hearth_volume_evicted_files_total{volume="kv"} 4'));
+    assert.ok(text.includes('hearth_volume_evicted_young_files_total{volume="kv"} 2'));
     assert.ok(text.includes('hearth_volume_operations_total{volume="kv",operation="lookup"} 7'));
     assert.ok(text.includes('hearth_volume_operation_seconds_total{volume="kv",operation="lookup"} 0.5'));
   });

@@ -58,6 +58,20 @@ export const volumeRows: readonly MetricRow[] = [
     ['volume'],
   ),
   row(
+    'counter',
+    'volume_evicted_files_total',
+    'Files that went because the volume was full, at the leader since its term began.',
+    ofLeaders((volume) => volume.evictedFiles),
+    ['volume'],
+  ),
+  row(
+    'counter',
+    'volume_evicted_young_files_total',
+    'Of these, files that had changed less than an hour before.',
+    ofLeaders((volume) => volume.evictedYoungFiles),
+    ['volume'],
+  ),
+  row(
     'gauge',
     'volume_sessions',
     'Session files of this node: files that are open for writing, or not sealed yet.',

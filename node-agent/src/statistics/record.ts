@@ -63,6 +63,8 @@ const volumeSchema = z.object({
   files: unsigned,
   sessions: z.int(),
   sessionBytes: unsigned,
+  evictedFiles: unsigned.default(0n),
+  evictedYoungFiles: unsigned.default(0n),
 });
 export type NodeVolume = z.output<typeof volumeSchema>;
 

@@ -66,6 +66,8 @@ export abstract class FakeVolumes implements EngineVolumes {
       error: '',
       bytes: 0n,
       inodes: 0n,
+      evictedFiles: 0n,
+      evictedYoungFiles: 0n,
       sessions: 0,
       sessionBytes: 0n,
       operations: [],

@@ -11,9 +11,9 @@ export async function volumeFigures(
 ): Promise<NodeVolume[]> {
   if (tables.list().length === 0) return [];
   return (await engine.volumeStatistics()).flatMap((one): NodeVolume[] => {
-    const { id, leads, bytes, inodes: files, sessions, sessionBytes } = one;
+    const { id, leads, bytes, inodes: files, sessions, sessionBytes, evictedFiles, evictedYoungFiles } = one;
     const error = one.error || reconciler.reasonOf(id);
     if (!leads && error === '' && sessions === 0) return [];
-    return [{ id, leads, error, bytes, files, sessions, sessionBytes }];
+    return [{ id, leads, error, bytes, files, sessions, sessionBytes, evictedFiles, evictedYoungFiles }];
   });
 }
