@@ -6,20 +6,25 @@ import { promisify } from 'node:util';
 import { cacheFolder, ToolUnavailable } from './cache.ts';
 import { goVersionOf, type Module, moduleFolder, modules, versionOf } from './catalogue.ts';
 import { crateNames, crateProgram } from './crates.ts';
+import { environmentNames, environmentPython } from './environments.ts';
 import { goFolder } from './go.ts';
 import { lock } from './lock.ts';
 
 const execute = promisify(execFile);
 
-export const toolNames: string[] = [...modules.flatMap((module) => Object.keys(module.programs)), ...crateNames];
+export const toolNames: string[] = [
+  ...modules.flatMap((module) => Object.keys(module.programs)),
+  ...crateNames,
+  ...environmentNames,
+];
 
-/** Without programs that benchmarks or releases alone start, and without those that need Rust. */
+/** Without programs that benchmarks or releases alone start, and without those that need Rust or Python packages. */
 export const testToolNames: string[] = modules.flatMap(({ notForTests, programs }) =>
   notForTests ? [] : Object.keys(programs),
 );
 
 /**
- * The path of a tool, built from its Go module or crate when this machine has not built it before (seconds to minutes, once).
+ * The path of a tool, built from its Go module, crate or Python package when this machine has not built it before (seconds to minutes, once).
  * Processes that want the same module at the same time build it once.
  */
 export async function tool(name: string): Promise<string> {
@@ -39,6 +44,7 @@ export async function tools(names: string[]): Promise<Record<string, string>> {
     for (const program of wanted) found[program] = join(outputFolder(module), program);
   }
   for (const name of crateNames) if (names.includes(name)) found[name] = await crateProgram(name);
+  for (const name of environmentNames) if (names.includes(name)) found[name] = await environmentPython(name);
   return found;
 }
 

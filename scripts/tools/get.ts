@@ -10,7 +10,7 @@ if (names.length === 0) {
   process.exit(2);
 }
 if (process.env.HEARTH_TOOLS === 'none') {
-  console.error(`the gate starts no program that Go or Rust builds (${names.join(', ')}); make test-slow does`);
+  console.error(`the gate starts no program that Go, Rust or pip builds (${names.join(', ')}); make test-slow does`);
   process.exit(3);
 }
 try {
