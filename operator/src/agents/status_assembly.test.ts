@@ -67,6 +67,32 @@ describe('status of a cluster, put together', () => {
     assert.deepEqual([rowsOf(first, 'x'), rowsOf(second, 'x')], [[['a', 1n]], [['a', 2n]]]);
   });
 
+  it('keeps no row of a dataset of which a node has nothing', () => {
+    const rows = [
+      { dataset: 'x', dataPath: 'daemon', reason: '1 of 1 files are incomplete on this node' },
+      { dataset: 'y', pinned: true },
+    ];
+    assembly.applyReport('a', [report(1, { whole: true, figures: {}, datasets: rows })]);
+    const status = built();
+    assert.deepEqual([rowsOf(status, 'x'), rowsOf(status, 'y')], [[], [['a', 0n]]]);
+    assert.deepEqual(status.nodes.get('a')?.residentBytes, { y: 0n });
+    assembly.applyReport('a', [report(2, { datasets: [{ dataset: 'x', residentBytes: 2n }] })]);
+    assert.deepEqual(built().nodes.get('a')?.residentBytes, { y: 0n, x: 2n });
+    assembly.applyReport('a', [report(3, { datasets: [rows[0]] })]);
+    const last = built();
+    assert.deepEqual([rowsOf(last, 'x'), last.nodes.get('a')?.residentBytes], [[], { y: 0n }]);
+  });
+
+  it('shares the bytes of a node of which only figures have changed', () => {
+    const rows = [{ dataset: 'x', residentBytes: 1n }];
+    assembly.applyReport('a', [report(1, { whole: true, figures: {}, datasets: rows })]);
+    const first = built();
+    assembly.applyReport('a', [report(2, { figures: { originBytes: 5n } })]);
+    const second = built();
+    assert.equal(second.nodes.get('a')?.originBytes, 5n);
+    assert.equal(second.nodes.get('a')?.residentBytes, first.nodes.get('a')?.residentBytes);
+  });
+
   it('follows records that change and go', () => {
     assembly.applyReport('b', [
       report(1, { whole: true, figures: {}, datasets: [{ dataset: 'x', residentBytes: 1n }] }),

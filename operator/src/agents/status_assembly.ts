@@ -17,8 +17,10 @@ const client = 'the operator';
 interface Reported {
   mark: NodeReportMark | undefined;
   figures: NodeFigures | undefined;
-  /** By dataset. */
+  /** By dataset, without those of which the node has nothing. */
   residency: Map<string, DatasetResidency>;
+  /** Of `residency`; undefined after a change of it. */
+  residentBytes: Record<string, bigint> | undefined;
 }
 
 /**
@@ -95,13 +97,15 @@ export class StatusAssembly {
   /** Takes all parts of one report of a node's own agent. */
   applyReport(node: string, parts: readonly NodeReport[]): void {
     if (parts[0]?.whole === true) this.forget(node);
-    const reported = this.#reported.get(node) ?? { mark: undefined, figures: undefined, residency: new Map() };
+    const reported = this.#reported.get(node) ?? nothingReported();
     this.#reported.set(node, reported);
     this.#failures.delete(node);
     for (const { mark, figures, datasets, datasetsGone } of parts) {
       reported.mark = mark;
       reported.figures = figures ?? reported.figures;
-      for (const { dataset, ...row } of datasets) this.#setRow(node, dataset, reported, { node, ...row });
+      for (const { dataset, ...row } of datasets) {
+        this.#setRow(node, dataset, reported, saysNothing(row) ? undefined : { node, ...row });
+      }
       for (const dataset of datasetsGone) this.#setRow(node, dataset, reported, undefined);
     }
     this.#staleNodes.add(node);
@@ -160,6 +164,9 @@ export class StatusAssembly {
   }
 
   #setRow(node: string, dataset: string, reported: Reported | undefined, row: DatasetResidency | undefined): void {
+    const before = this.#rows.get(dataset)?.get(node);
+    if (before === undefined && row === undefined) return;
+    if (reported !== undefined && before?.residentBytes !== row?.residentBytes) reported.residentBytes = undefined;
     const rows = this.#rows.get(dataset) ?? new Map<string, DatasetResidency>();
     this.#rows.set(dataset, rows);
     if (row === undefined) {
@@ -175,15 +182,15 @@ export class StatusAssembly {
 
   #nodeOf(name: string): NodeStatus | undefined {
     const node = this.#nodes.get(name);
-    const { figures, residency } = this.#reported.get(name) ?? {};
+    const reported = this.#reported.get(name);
     if (node === undefined) return undefined;
     const failure = this.#failures.get(name);
-    if (figures === undefined) return failure === undefined ? node : { ...node, figuresMissing: failure };
-    const { startedAtMs, ...rest } = figures;
-    const residentBytes = Object.fromEntries(
-      [...(residency ?? [])].map(([dataset, row]) => [dataset, row.residentBytes]),
+    if (reported?.figures === undefined) return failure === undefined ? node : { ...node, figuresMissing: failure };
+    const { startedAtMs, ...figures } = reported.figures;
+    reported.residentBytes ??= Object.fromEntries(
+      [...reported.residency].map(([dataset, row]) => [dataset, row.residentBytes]),
     );
-    return { ...node, ...rest, residentBytes, figuresMissing: failure ?? '' };
+    return { ...node, ...figures, residentBytes: reported.residentBytes, figuresMissing: failure ?? '' };
   }
 
   #datasetOf(name: string): Dataset | undefined {
@@ -192,6 +199,20 @@ export class StatusAssembly {
     if (dataset === undefined || rows === undefined) return dataset;
     return { ...dataset, residency: [...dataset.residency, ...rows.values()] };
   }
+}
+
+const nothingReported = (): Reported => ({
+  mark: undefined,
+  figures: undefined,
+  residency: new Map(),
+  residentBytes: undefined,
+});
+
+/** True of most rows of a large cluster: an agent reports every dataset, and has the bytes of a few. */
+function saysNothing(row: Omit<DatasetResidency, 'node'>): boolean {
+  const { residentBytes, memoryBytes, completeFiles, pinned, sourcesAside } = row;
+  const hasBytes = residentBytes > 0n || memoryBytes > 0n || completeFiles > 0n;
+  return !hasBytes && !pinned && sourcesAside.length === 0;
 }
 
 /** Names that a message says are gone: those that a whole message lacks, or those that it names. */

@@ -12,7 +12,6 @@ export type Figures = Omit<NodeCacheStatus, 'observedGeneration' | 'conditions' 
 /** An agent's report as a NodeCache shows it. */
 export function figuresOf(agent: NodeStatus, status: ClusterStatus): Figures {
   const [budget, used] = [Number(agent.budgetBytes), Number(agent.usedBytes)];
-  const datasets = cachedDatasets(agent, status);
   return {
     ready: agent.ready,
     reason: agent.reason.slice(0, longestReason),
@@ -20,7 +19,7 @@ export function figuresOf(agent: NodeStatus, status: ClusterStatus): Figures {
     usedBytes: used,
     residentBytes: residentOf(agent).reduce((total, [, bytes]) => total + bytes, 0),
     percent: percentOf(used, budget),
-    datasets: datasets.slice(0, maxDatasets),
+    datasets: largestDatasets(agent, status),
     capabilities: agent.capabilities
       .slice(0, 16)
       .map(({ name, ready, reason }) => ({ name, ready, reason: reason.slice(0, longestReason) }))
@@ -43,15 +42,17 @@ export function readyCondition(
 }
 
 /** Datasets by resident bytes and name, for a stable list. */
-function cachedDatasets(agent: NodeStatus, status: ClusterStatus): CachedDataset[] {
-  return residentOf(agent).flatMap(([registered, residentBytes]) => {
+function largestDatasets(agent: NodeStatus, status: ClusterStatus): CachedDataset[] {
+  const cached = residentOf(agent).flatMap(([registered, residentBytes]) => {
     const split = splitRegisteredName(registered);
-    if (split === undefined || residentBytes === 0) return [];
+    return split === undefined || residentBytes === 0 ? [] : [{ registered, split, residentBytes }];
+  });
+  return cached.slice(0, maxDatasets).map(({ registered, split, residentBytes }) => {
     const dataset = status.datasets.get(registered);
     const bytes = Number(dataset?.bytes ?? 0n);
     const memoryBytes = Number(dataset?.residency.find(({ node }) => node === agent.node)?.memoryBytes ?? 0n);
     const inMemory = memoryBytes === 0 ? {} : { memoryBytes };
-    return [{ ...split, bytes, residentBytes, ...inMemory, percent: percentOf(residentBytes, bytes) }];
+    return { ...split, bytes, residentBytes, ...inMemory, percent: percentOf(residentBytes, bytes) };
   });
 }
 

@@ -23,7 +23,7 @@ const maxAttempts = 1_000;
 
 export function isComplete({ bytes, files, residency }: AgentDataset, node: string): boolean {
   const row = residency.find((one) => one.node === node);
-  return row !== undefined && row.residentBytes >= bytes && row.completeFiles >= files;
+  return (row?.residentBytes ?? 0n) >= bytes && (row?.completeFiles ?? 0n) >= files;
 }
 
 /** Pure. The job's name is a digest of copy and attempt, so a restarted operator finds the running job. */
