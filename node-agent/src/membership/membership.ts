@@ -5,6 +5,7 @@ import type { Member, Members } from '../context.ts';
 import { Mirror, RecordTable, type Session, unlessAborted } from '../records/index.ts';
 import type { KeyValue, LeaseId, Store } from '../store/index.ts';
 import { type NodeRecord, nodePrefix, nodeRecord } from './record.ts';
+import { SortedByNode } from './sorted_by_node.ts';
 import { Wake } from './wake.ts';
 
 /** State of this agent's registration. */
@@ -48,6 +49,8 @@ export class Membership implements Members {
   readonly #detach: (() => void)[];
   readonly #ended: Promise<void>;
   #self: NodeRecord;
+  /** The other agents by name, without records under another name than their own. */
+  readonly #others = new SortedByNode();
   /** Reason why this agent is not registered; undefined when it is. */
   #trouble: string | undefined = 'it has not registered yet';
   /** Lease and content of the record in the store. */
@@ -128,7 +131,7 @@ export class Membership implements Members {
 
   /** Records of the other agents, sorted by name. */
   peers(): NodeRecord[] {
-    return this.#records().filter((record) => record.node !== this.#self.node);
+    return [...this.#others.records];
   }
 
   /** Agents with a cache, including this one, in the engine's form. */
@@ -187,18 +190,9 @@ export class Membership implements Members {
     this.#wake.ring();
   }
 
-  /** Sorted by name. Ignores a record under another name than its own. */
-  #records(): NodeRecord[] {
-    return this.#mirror
-      .rows()
-      .filter((row) => row.id === row.value.node)
-      .map((row) => row.value)
-      .sort((a, b) => (a.node < b.node ? -1 : 1));
-  }
-
-  /** All records, with this agent's own state in place of the one in the store. */
+  /** All records, sorted by name, with this agent's own state in place of the one in the store. */
   #everyone(): NodeRecord[] {
-    return [...this.peers(), this.#self].sort((a, b) => (a.node < b.node ? -1 : 1));
+    return this.#others.with(this.#self);
   }
 
   #watched(changes: readonly { id: string; after: NodeRecord | undefined }[]): void {
@@ -206,7 +200,12 @@ export class Membership implements Members {
       if (id === this.#self.node) {
         if (after?.incarnation !== this.#self.incarnation) this.#written = undefined;
         this.#wake.ring();
-      } else if (after !== undefined && after.node !== id) {
+      } else if (after === undefined) {
+        this.#others.delete(id);
+      } else if (after.node === id) {
+        this.#others.put(after);
+      } else {
+        this.#others.delete(id);
         this.#logger.error('ignoring an agent that registered under the name of another node', { key: id });
       }
     }

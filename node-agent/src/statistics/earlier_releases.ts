@@ -12,7 +12,7 @@ export class EarlierReleases {
   readonly #own: OwnStatistics;
   readonly #table;
   readonly #turns: RecurringWork;
-  readonly #offs: (() => void)[];
+  readonly #off: () => void;
   /** The record in the store; empty: none. */
   #written = '';
 
@@ -21,17 +21,14 @@ export class EarlierReleases {
     this.#own = own;
     this.#table = statisticsTable(context.store);
     this.#turns = new RecurringWork(context.clock, context.timings.earlierReleasesMs, () => this.#turn());
-    this.#offs = [
-      context.members.onChange(() => this.#turns.begin()),
-      context.session.onLost(() => {
-        this.#written = '';
-      }),
-    ];
+    this.#off = context.session.onLost(() => {
+      this.#written = '';
+    });
     this.#turns.begin();
   }
 
   async close(): Promise<void> {
-    for (const off of this.#offs) off();
+    this.#off();
     await this.#turns.close();
   }
 
