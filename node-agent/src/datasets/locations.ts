@@ -61,7 +61,7 @@ export class Locations {
   readonly #open: OpenOrigin;
   readonly #credentials: CredentialCache;
   readonly #waitMs: number;
-  readonly #revisions = new Map<string, SourceState>();
+  readonly #revisions = new Map<string, SourceState[]>();
   readonly #stop = new AbortController();
 
   /** Questions wait up to `waitMs` for credentials that have not arrived. */
@@ -173,7 +173,7 @@ export class Locations {
 
   /** Datasets with this manifest whose origins are open. */
   datasetsWith(manifest: string): string[] {
-    const firsts = [...this.#revisions.values()].filter(({ of }) => of.manifest === manifest && of.source === 0);
+    const firsts = [...this.#revisions.values()].flat().filter(({ of }) => of.manifest === manifest && of.source === 0);
     return firsts.map(({ of }) => of.dataset);
   }
 
@@ -200,15 +200,15 @@ export class Locations {
   /** Call before the engine closes. Open questions stay unanswered; their readers wait for the next agent. */
   close(): void {
     this.#stop.abort();
-    for (const known of this.#revisions.values()) end(known);
+    for (const known of [...this.#revisions.values()].flat()) end(known);
     this.#revisions.clear();
   }
 
   /** Closes the origins and withdraws their bases. Returns the requested entries without an answer. */
-  #drop({ manifest, dataset }: DatasetRevision): { source: number; asked: number[] }[] {
-    const ours = [...this.#revisions.values()].filter(({ of }) => of.manifest === manifest && of.dataset === dataset);
+  #drop(revision: DatasetRevision): { source: number; asked: number[] }[] {
+    const ours = this.#revisions.get(keyOf(revision)) ?? [];
+    this.#revisions.delete(keyOf(revision));
     return ours.flatMap((known) => {
-      this.#revisions.delete(keyOf(known.of));
       end(known);
       this.#engine.forgetLocations(known.of);
       const asked = [...known.resolving, ...known.waiting];
@@ -216,8 +216,12 @@ export class Locations {
     });
   }
 
+  #find(of: Sourced): SourceState | undefined {
+    return this.#revisions.get(keyOf(of))?.find((known) => known.of.source === of.source);
+  }
+
   #known(of: Sourced, record: RevisionRecord | undefined): SourceState {
-    const known = this.#revisions.get(keyOf(of));
+    const known = this.#find(of);
     if (known !== undefined) return known;
     if (record === undefined) {
       const what = of.dataset === '' ? 'the read belongs to no dataset' : `dataset ${of.dataset} is gone`;
@@ -237,7 +241,7 @@ export class Locations {
       cache: new Map(),
       turn: undefined,
     };
-    this.#revisions.set(keyOf(of), made);
+    this.#revisions.set(keyOf(of), [...(this.#revisions.get(keyOf(of)) ?? []), made]);
     return made;
   }
 
@@ -254,7 +258,7 @@ export class Locations {
 
   /** Locations resolved with former credentials are not handed out. */
   #isCurrent(of: Sourced, known: SourceState): boolean {
-    return !this.#stop.signal.aborted && this.#revisions.get(keyOf(of)) === known;
+    return !this.#stop.signal.aborted && this.#find(of) === known;
   }
 
   #resolve(of: Sourced, known: SourceState): void {
@@ -304,8 +308,8 @@ function timeoutError(thrown: unknown, signal: AbortSignal): HearthError {
   return new HearthError('Unavailable', `the origin did not locate the files within ${seconds} s`);
 }
 
-function keyOf({ manifest, dataset, source }: Sourced): string {
-  return `${manifest}/${dataset}/${source}`;
+function keyOf({ manifest, dataset }: DatasetRevision): string {
+  return `${manifest}/${dataset}`;
 }
 
 /** Asks the origin once at a time, because a directory that hangs may take long. */

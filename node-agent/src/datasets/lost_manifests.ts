@@ -52,8 +52,13 @@ export class LostManifests {
     this.#resolution = resolution;
     this.#ends = [
       keeper.onMissing((digest) => this.#missing(digest)),
-      keeper.onOpened(() => this.#recover()),
-      tables.mirror.onChange(() => this.#recover()),
+      keeper.onOpened((digest) => {
+        for (const name of tables.datasetsWith(digest)) this.#recover(tables.mirror.get(name));
+      }),
+      // All of them, as an earlier attempt may have failed.
+      tables.mirror.onChange(() => {
+        for (const dataset of tables.mirror.values()) this.#recover(dataset);
+      }),
     ];
   }
 
@@ -93,14 +98,12 @@ export class LostManifests {
     await this.#resolution.relist(dataset, this.#stop.signal);
   }
 
-  /** Recovers datasets that failed for a missing manifest that is here now. */
-  #recover(): void {
-    for (const dataset of this.#tables.mirror.values()) {
-      const { name, manifest } = dataset;
-      if (!this.#keeper.isOpen(manifest)) continue;
-      this.#losses.delete(name);
-      if (isLost(dataset)) this.#run(name, () => this.#makeReady(name, manifest));
-    }
+  /** Recovers a dataset that failed for a missing manifest that is here now. */
+  #recover(dataset: DatasetRecord | undefined): void {
+    if (dataset === undefined || !this.#keeper.isOpen(dataset.manifest)) return;
+    const { name, manifest } = dataset;
+    this.#losses.delete(name);
+    if (isLost(dataset)) this.#run(name, () => this.#makeReady(name, manifest));
   }
 
   async #makeReady(name: string, manifest: string): Promise<void> {

@@ -25,6 +25,9 @@ export class DatasetTables {
   /** Datasets that vanished all at once, by name, with the time. */
   readonly #lost = new Map<string, Date>();
   readonly #emptiedListeners = new Set<() => void>();
+  /** Of the mirror of revisions: names of the datasets by manifest, and revisions by dataset and manifest. */
+  readonly #datasetsOf = new Map<string, Set<string>>();
+  readonly #revisionsOf = new Map<string, Map<string, RevisionRecord>>();
 
   constructor(store: Store, logger: Logger, clock: Clock = systemClock) {
     this.datasets = new RecordTable(store, 'datasets/', datasetSchema);
@@ -33,6 +36,9 @@ export class DatasetTables {
     this.mirror = new Mirror(this.datasets, logger);
     this.revisionsMirror = new Mirror(this.revisions, logger);
     this.resolvingMirror = new Mirror(this.resolving, logger);
+    this.revisionsMirror.onChange((changes) => {
+      for (const { before, after } of changes) this.#index(before, after);
+    });
     this.mirror.onChange((changes, { reread }) => {
       for (const { id, after } of changes) if (after !== undefined) this.#lost.delete(id);
       const gone = changes.filter(({ before, after }) => before !== undefined && after === undefined);
@@ -92,7 +98,7 @@ export class DatasetTables {
 
   /** True when this agent's mirror has the manifest as a current or former revision of any dataset. */
   isRevision(digest: string): boolean {
-    return this.revisionsMirror.values().some((one) => one.manifest === digest);
+    return this.#datasetsOf.has(digest);
   }
 
   /** A current or former revision of the dataset in this agent's mirror. */
@@ -111,12 +117,11 @@ export class DatasetTables {
 
   /** Datasets that have the manifest as a current or former revision in this agent's mirror. */
   datasetsWith(digest: string): string[] {
-    const those = this.revisionsMirror.values().filter((one) => one.manifest === digest);
-    return those.map((one) => one.dataset).sort();
+    return [...(this.#datasetsOf.get(digest) ?? [])].sort();
   }
 
   revisionsOf(name: string): RevisionRecord[] {
-    return this.revisionsMirror.values().filter((one) => one.dataset === name);
+    return [...(this.#revisionsOf.get(name)?.values() ?? [])];
   }
 
   /** All datasets, including placeholders for those being listed for the first time. */
@@ -153,6 +158,20 @@ export class DatasetTables {
 
   async close(): Promise<void> {
     await Promise.all([this.mirror.close(), this.revisionsMirror.close(), this.resolvingMirror.close()]);
+  }
+
+  #index(before: RevisionRecord | undefined, after: RevisionRecord | undefined): void {
+    if (before !== undefined) {
+      const { dataset, manifest } = before;
+      const [names, revisions] = [this.#datasetsOf.get(manifest), this.#revisionsOf.get(dataset)];
+      if (names?.delete(dataset) && names.size === 0) this.#datasetsOf.delete(manifest);
+      if (revisions?.delete(manifest) && revisions.size === 0) this.#revisionsOf.delete(dataset);
+    }
+    if (after !== undefined) {
+      const { dataset, manifest } = after;
+      this.#datasetsOf.set(manifest, (this.#datasetsOf.get(manifest) ?? new Set()).add(dataset));
+      this.#revisionsOf.set(dataset, (this.#revisionsOf.get(dataset) ?? new Map()).set(manifest, after));
+    }
   }
 }
 

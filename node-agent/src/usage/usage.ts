@@ -39,8 +39,9 @@ export class Usage {
       for (const { id } of changes) this.#notify(id, this.#mirror.get(id));
     });
     this.#off = keeper.onOpened((manifest) => {
-      for (const { id, value } of datasets.mirror.rows())
-        if (value.manifest === manifest) this.#notify(id, this.#mirror.get(id));
+      for (const id of datasets.datasetsWith(manifest)) {
+        if (datasets.mirror.get(id)?.manifest === manifest) this.#notify(id, this.#mirror.get(id));
+      }
     });
     this.#turns = new RecurringWork(context.clock, context.timings.lastUseMs, () => this.#publishQuietly());
   }
