@@ -55,7 +55,19 @@ export interface Agents {
   onChange(listener: StatusListener): () => void;
 }
 
-export function nodesWithout({ nodes }: Pick<ClusterStatus, 'nodes'>, feature: string): string[] {
+/** By the nodes of a status, which never change; by feature. */
+const lacking = new WeakMap<ClusterStatus['nodes'], Map<string, readonly string[]>>();
+
+/** Names of the nodes whose agents lack a feature, sorted. Looks at all nodes once for each status. */
+export function nodesWithout({ nodes }: Pick<ClusterStatus, 'nodes'>, feature: string): readonly string[] {
+  const known = lacking.get(nodes) ?? new Map<string, readonly string[]>();
+  lacking.set(nodes, known);
+  const found = known.get(feature) ?? withoutFeature(nodes, feature);
+  known.set(feature, found);
+  return found;
+}
+
+function withoutFeature(nodes: ClusterStatus['nodes'], feature: string): readonly string[] {
   return [...nodes.values()].flatMap(({ node, apiFeatures }) => (apiFeatures.includes(feature) ? [] : [node])).sort();
 }
 

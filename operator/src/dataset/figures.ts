@@ -60,7 +60,7 @@ function count(value: bigint): number {
 
 /** Written out for speed: hundreds of Datasets on hundreds of nodes are compared after each report. */
 export function isSameReport(a: AgentDataset | undefined, b: AgentDataset | undefined): boolean {
-  if (a === undefined || b === undefined) return a === b;
+  if (a === b || a === undefined || b === undefined) return a === b;
   return (
     a.manifest === b.manifest &&
     a.state === b.state &&

@@ -240,6 +240,8 @@ function changedDatasets(before: ClusterStatus | undefined, after: ClusterStatus
   const changed = new Set<string>();
   for (const name of new Set([...(before?.datasets.keys() ?? []), ...(after?.datasets.keys() ?? [])])) {
     const [was, is] = [before?.datasets.get(name), after?.datasets.get(name)];
+    // Of a status that shares with the one before it what has not changed.
+    if (was === is) continue;
     const same =
       was?.manifest === is?.manifest && was?.state === is?.state && isDeepStrictEqual(was?.residency, is?.residency);
     if (!same) changed.add(name);

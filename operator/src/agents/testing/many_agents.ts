@@ -71,18 +71,19 @@ export class ManyAgents {
     const { datasets, resident } = this.#options;
     const stream = this.#streams++;
     const held = Array.from({ length: resident }, (_, index) => `ns.model-${(stream * 7 + index * 11) % datasets}`);
+    const holds = new Set(held);
     const row = (dataset: string) => ({
       dataset,
-      residentBytes: BigInt(Math.floor(Math.random() * 2 ** 36)),
+      residentBytes: holds.has(dataset) ? 1n + BigInt(Math.floor(Math.random() * 2 ** 36)) : 0n,
       memoryBytes: 0n,
-      completeFiles: 5n,
+      completeFiles: holds.has(dataset) ? 5n : 0n,
       pinned: false,
       dataPath: 'daemon',
       reason: '5 of 10 files are incomplete on this node',
       sourcesAside: [],
     });
     for (let sequence = 1n; !call.cancelled; sequence++) {
-      const rows = sequence === 1n ? held : held.slice(0, changedRows);
+      const rows = sequence === 1n ? names('ns.model-', datasets) : held.slice(0, changedRows);
       const figures = { budgetBytes: 1000n * gib, usedBytes: sequence * gib, originBytes: sequence, startedAtMs: 1n };
       const report = NodeReport.fromPartial({
         mark: { incarnation: String(stream), sequence },
