@@ -32,12 +32,16 @@ const say = (text: string) => console.log(`${((performance.now() - began) / 1000
 
 const stage = await Stage.start(sizes);
 try {
-  say(`${nodes} nodes join`);
-  await stage.nodes.join(nodes);
-  say(`${sizes.pods} pods of others`);
-  await stage.fillNodes();
+  // With few agents first, as each new Dataset is work for every one of them, and all share this machine.
+  const few = Math.min(nodes, 20);
+  say(`${few} nodes join`);
+  await stage.nodes.join(few);
   say(`${sizes.datasets} Datasets`);
   const { warm, cold } = await stage.makeDatasets();
+  say(`${nodes - few} nodes join`);
+  await stage.nodes.join(nodes - few);
+  say(`${sizes.pods} pods of others`);
+  await stage.fillNodes();
   const pods = new GatedPods(stage.server.api, warm);
   await pods.start();
   pods.flow(gatedAMinute);

@@ -50,7 +50,7 @@ export class SimulatedNodes {
 
   /** Nodes that join, and whose agents serve when this resolves. */
   async join(count: number): Promise<void> {
-    await each(count, 4, async () => {
+    await each(count, 8, async () => {
       const index = this.#made++;
       const name = `n${index}`;
       await this.#register(name, index);

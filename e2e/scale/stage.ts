@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { kinds } from '@hearth/common/kubernetes';
+import { silentLogger } from '@hearth/common';
+import { kinds, Reflector } from '@hearth/common/kubernetes';
+import type { Dataset } from '@hearth/common/resources';
 import { TemporaryFolder, tool, until } from '@hearth/common/testing';
 import { ChartServer, releaseNamespace } from '@hearth/common/testing/kubernetes';
 import { EtcdServer } from '../../node-agent/src/store/testing/etcd_server.ts';
@@ -31,7 +33,7 @@ const etcdFlags = [
 ];
 const gib = 2 ** 30;
 /** Datasets that are made at a time. */
-const partSize = 50;
+const partSize = 250;
 /** Datasets that no node holds. */
 export const coldDatasets = 20;
 
@@ -130,18 +132,24 @@ export class Stage {
     const warm = Array.from({ length: this.#sizes.datasets - coldDatasets }, (_, index) => `model-${index}`);
     const cold = Array.from({ length: coldDatasets }, (_, index) => `${coldPrefix}-${index}`);
     const all = [...warm, ...cold];
+    const ending = new AbortController();
+    const ready = new Reflector<Dataset, true>({
+      api: this.server.api,
+      type: kinds.Dataset,
+      namespace: 'default',
+      project: ({ status }) =>
+        status?.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') || undefined,
+      logger: silentLogger,
+    });
+    ready.start(ending.signal);
+    await ready.synced();
     // In parts, so that none is waited for longer than `until` waits.
     for (let from = 0; from < all.length; from += partSize) {
       const part = all.slice(from, from + partSize);
       await each(part.length, 10, (index) => this.#makeDataset(part[index] as string, from + index));
-      await until(`the Datasets from ${part[0]} on are Ready`, async () => {
-        const { items } = await this.server.api.list(kinds.Dataset, { namespace: 'default' });
-        const ready = items.filter(({ status }) =>
-          status?.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True'),
-        );
-        return ready.length >= from + part.length;
-      });
+      await until(`the Datasets from ${part[0]} on are Ready`, () => ready.size >= from + part.length);
     }
+    ending.abort();
     return { warm, cold };
   }
 
