@@ -26,7 +26,7 @@ export interface Member {
 /** Live agents, as components of this agent see them. */
 export interface Members {
   /** All live agents including this one, sorted by name. */
-  all(): Member[];
+  all(): readonly Member[];
   /** Names of all live agents including this one. */
   names(): Set<string>;
   /** Members with a cache; other members hold no bytes and serve no requests. */

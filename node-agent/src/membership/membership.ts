@@ -51,6 +51,8 @@ export class Membership implements Members {
   #self: NodeRecord;
   /** The other agents by name, without records under another name than their own. */
   readonly #others = new SortedByNode();
+  /** Answer of `all`; undefined after a change. */
+  #all: readonly Member[] | undefined;
   /** Reason why this agent is not registered; undefined when it is. */
   #trouble: string | undefined = 'it has not registered yet';
   /** Lease and content of the record in the store. */
@@ -147,8 +149,9 @@ export class Membership implements Members {
     }));
   }
 
-  all(): Member[] {
-    return this.#everyone().map(({ incarnation, installation, ...member }) => member);
+  all(): readonly Member[] {
+    this.#all ??= this.#everyone().map(({ incarnation, installation, ...member }) => member);
+    return this.#all;
   }
 
   names(): Set<string> {
@@ -187,6 +190,7 @@ export class Membership implements Members {
 
   #change(fields: Partial<NodeRecord>): void {
     this.#self = { ...this.#self, ...fields };
+    this.#all = undefined;
     this.#wake.ring();
   }
 
@@ -196,6 +200,7 @@ export class Membership implements Members {
   }
 
   #watched(changes: readonly { id: string; after: NodeRecord | undefined }[]): void {
+    if (changes.length > 0) this.#all = undefined;
     for (const { id, after } of changes) {
       if (id === this.#self.node) {
         if (after?.incarnation !== this.#self.incarnation) this.#written = undefined;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { NodeReport, NodeReportMark } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { NodeStatistics } from './record.ts';
+import type { NodeResidency, NodeStatistics } from './record.ts';
 import { reportOf } from './report.ts';
 
 /** Number of removed datasets that are remembered. A caller that missed older ones gets a whole report. */
@@ -68,11 +68,12 @@ export class ReportHistory {
     if (current === undefined) throw new Error('there is no report yet');
     const from = this.#continuable(known);
     const after = from ?? 0;
-    const changed = [...this.#changedIn].flatMap(([dataset, sequence]) => {
+    const changed: { dataset: string; residency: NodeResidency }[] = [];
+    for (const [dataset, sequence] of this.#changedIn) {
+      if (sequence <= after || only?.has(dataset) === false) continue;
       const residency = current.residency[dataset];
-      if (sequence <= after || residency === undefined || only?.has(dataset) === false) return [];
-      return [{ dataset, residency }];
-    });
+      if (residency !== undefined) changed.push({ dataset, residency });
+    }
     return reportOf({
       mark: { incarnation: this.#incarnation, sequence: BigInt(this.#sequence) },
       whole: from === undefined,
