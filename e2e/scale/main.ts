@@ -61,7 +61,7 @@ function report(rows: Row[], { ungated, failures }: GatedPods): void {
     console.log(`${what.padEnd(64)} ${value.toFixed(value < 10 ? 2 : 0).padStart(9)} ${unit}${bound}`);
   }
   if (ungated > 0) console.log(`${ungated} pods were created without a gate`);
-  for (const failure of failures.slice(0, 5)) console.log(failure);
+  for (const failure of [...failures, ...stage.nodes.failures].slice(0, 5)) console.log(failure);
   const machine = { cores: cpus().length, load: loadavg() };
   mkdirSync(join(root, 'build'), { recursive: true });
   const result = { at: new Date().toISOString(), sizes, gatedAMinute, seconds, machine, ungated, failures, rows };

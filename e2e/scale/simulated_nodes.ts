@@ -25,6 +25,8 @@ export class SimulatedNodes {
   /** By name. */
   readonly #index = new Map<string, number>();
   #made = 0;
+  /** Why agents ended at their start, which were started again. */
+  readonly failures: string[] = [];
 
   constructor(api: KubernetesApi, cluster: string, hosts: readonly AgentHost[]) {
     this.#api = api;
@@ -98,7 +100,16 @@ export class SimulatedNodes {
       metadata: { name, namespace, labels: labelsOf(this.#cluster, 'agent', 'all') },
       spec: { nodeName: node, containers: [{ name: 'agent', image: 'none' }] },
     });
-    await this.#hostOf(index).start(node, hostIP, `z${index % zones}`);
+    // As a kubelet, which starts a container again that has ended.
+    await until(`${name} serves`, async () => {
+      try {
+        await this.#hostOf(index).start(node, hostIP, `z${index % zones}`);
+        return true;
+      } catch (error) {
+        this.failures.push(String(error));
+        return false;
+      }
+    });
     const conditions = [{ type: 'Ready', status: 'True' }];
     const status = { phase: 'Running', hostIP, podIP: hostIP, conditions };
     await this.#api.patch(kinds.Pod, name, namespace, { status }, { kind: 'merge', subresource: 'status' });
