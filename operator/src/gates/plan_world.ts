@@ -32,9 +32,9 @@ function agentOf(
   wanted: ReadonlyMap<string, string>,
 ): NonNullable<PlannedNode['agent']> {
   const residentBytes: Record<string, number> = {};
-  for (const [registered, bytes] of Object.entries(agent.residentBytes)) {
-    const key = wanted.get(registered);
-    if (key !== undefined && bytes > 0n) residentBytes[key] = Number(bytes);
+  for (const [registered, key] of wanted) {
+    const bytes = agent.residentBytes[registered] ?? 0n;
+    if (bytes > 0n) residentBytes[key] = Number(bytes);
   }
   const pinnedBytes: Record<string, number> = {};
   // Pinned bytes that have not arrived reserve room, too.
