@@ -87,6 +87,9 @@ def load_safetensors(
         for name, dtype, _, _ in _native.inspect(path)[0]:
             if wanted is None or name in wanted:
                 convert.check(name, dtype)
+    if not 0 <= rank < world_size < 1 << 32:
+        # The native call keeps the lowest 32 bits of a number.
+        raise hearth_error("InvalidArgument", f"rank {rank} of {world_size} cannot be: ranks count from 0")
     place = (rank, world_size, group or os.environ.get("MASTER_PORT", ""), round(rank_timeout * 1000))
     parts = None if slices is None else [(name, *_numbers(name, part)) for name, part in slices.items()]
     tensors = _native.load(paths, names, device, threads, chunk_bytes, progress, mapped, place, parts)

@@ -152,6 +152,13 @@ class Ranks(unittest.TestCase):
             _, errors = process.communicate()
             self.assertIn("HearthError: rank 2: its process has ended", errors)
 
+    def test_ranks_that_cannot_be_are_named_as_they_were_given(self) -> None:
+        for rank, ranks in ((-1, 2), (2, 2), (0, 0), (0, -1), (0, 1 << 32)):
+            with self.subTest((rank, ranks)), self.assertRaises(hearth.HearthError) as raised:
+                hearth.load_safetensors(self.paths, rank=rank, world_size=ranks, group=self.group)
+            self.assertEqual(raised.exception.code, "InvalidArgument")
+            self.assertIn(f"rank {rank} of {ranks} cannot be", str(raised.exception))
+
     def test_a_rank_alone_waits_no_longer_than_it_is_told(self) -> None:
         started = time.monotonic()
         with self.assertRaises(hearth.HearthError) as raised:
