@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the wheels into fresh virtual environments, in which no compiler can be found, and runs their tests there: with the
-# Pythons of images of today, or those that PYTHONS names.
+# Pythons of images of today, or those that PYTHONS names. Tests of PyTorch run with Debian's; PyPI's would bring gigabytes of
+# libraries for GPUs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 pythons=()
@@ -39,3 +40,13 @@ for python in "${pythons[@]}"; do
   cd "$root"
   PATH=$system
 done
+if [[ -n ${PYTHONS-} ]]; then exit; fi
+
+echo "Debian's Python with PyTorch"
+/usr/bin/python3 -c 'import torch' || { echo "python3-torch is not installed; \`make setup\` installs it" >&2 && exit 1; }
+/usr/bin/python3 -m venv --system-site-packages "$fresh/torch"
+PATH=$fresh/torch/bin
+# shellcheck disable=SC2086 # a pattern
+pip install --quiet --disable-pip-version-check --only-binary :all: $root/build/wheels/hearth_storage-*-abi3-*.whl safetensors fsspec
+cd "$fresh"
+PYTHONPATH=$root/clients/python/tests python -m unittest test_dataloader test_distributed
