@@ -12,7 +12,22 @@ Advice adviceFor(const AdviseRequest& request) {
   return request.scope == AdviceScope::kCluster ? Advice::kWillNeedCluster : Advice::kWillNeed;
 }
 
+// The reader that a token counts as. Tokens with other rights, datasets or times are other readers.
+std::uint64_t readerOf(const Capability& client) {
+  const Result<std::vector<std::byte>> claims = encodeCapability(client);
+  if (!claims.ok()) return 0;
+  const Sha256Digest digest = Sha256::of(*claims);
+  std::uint64_t reader = 0;
+  std::memcpy(&reader, digest.data(), sizeof reader);
+  return reader;
+}
+
 }  // namespace
+
+ClientAdvices::ClientAdvices(const MountPorts& ports)
+    : ports_(ports),
+      pace_(
+          std::make_shared<AdvicePace>([&demand = ports.demand] { return demand.bytes.load(); })) {}
 
 std::shared_ptr<MountAdvice> ClientAdvices::of(const std::shared_ptr<Dataset>& dataset) {
   const std::lock_guard lock(mutex_);
@@ -25,10 +40,25 @@ std::shared_ptr<MountAdvice> ClientAdvices::of(const std::shared_ptr<Dataset>& d
 }
 
 Status ClientAdvices::advise(const NamedEntry& at, const AdviseRequest& request,
-                             std::uint64_t reader) {
+                             const Capability& client) {
+  return begin(at, request, readerOf(client), client.client);
+}
+
+Status ClientAdvices::advisePassedOn(const std::string& node, const NamedEntry& at,
+                                     const AdviseRequest& request) {
+  // No namespace begins so.
+  const std::string name = "/" + node;
+  return begin(at, request, std::hash<std::string>()(node), {name, name});
+}
+
+Status ClientAdvices::begin(const NamedEntry& at, const AdviseRequest& request,
+                            std::uint64_t reader, ClientIdentity client) {
   const std::shared_ptr<MountAdvice> advice = of(at.revision);
   if (advice == nullptr) return Error{ErrorCode::kCancelled, "the agent is shutting down"};
-  const Status begun = advice->advise(at.entry, adviceFor(request), reader);
+  WarmPace pace = [pace = pace_, client = std::move(client)](std::uint64_t bytes) {
+    return pace->tryTake(client, bytes, Clock::now());
+  };
+  const Status begun = advice->advise(at.entry, adviceFor(request), reader, std::move(pace));
   // Another agent would be as busy, so the client need not ask one.
   if (begun.code() == ErrorCode::kUnavailable)
     return Error{ErrorCode::kInUse, begun.error().message};
@@ -39,15 +69,6 @@ void ClientAdvices::close() {
   const std::lock_guard lock(mutex_);
   closed_ = true;
   for (const auto& [dataset, advice] : advices_) advice->close();
-}
-
-std::uint64_t readerOf(const Capability& client) {
-  const Result<std::vector<std::byte>> claims = encodeCapability(client);
-  if (!claims.ok()) return 0;
-  const Sha256Digest digest = Sha256::of(*claims);
-  std::uint64_t reader = 0;
-  std::memcpy(&reader, digest.data(), sizeof reader);
-  return reader;
 }
 
 }  // namespace hearth

@@ -33,6 +33,7 @@ Task<Result<BytesAnswer>> PeerService::onClientRead(std::shared_ptr<const Capabi
   Task<ClientTransit::Pass> entering = shard_.clientTransit->enter(client->client, length);
   ClientTransit::Pass pass = co_await entering;
   if (!interest.lives()) co_return Error{ErrorCode::kCancelled, "the client has not waited"};
+  shard_.commons.advices->pace().noteRead(client->client, length, Clock::now());
   Task<Result<BytesAnswer>> reading = onRead({}, key, offset, length, interest);
   Result<BytesAnswer> held = co_await reading;
   if (held.ok()) co_return withPass(std::move(*held), std::move(pass));
@@ -121,7 +122,7 @@ Task<Result<ControlMessage>> PeerService::advise(const Capability& client, Contr
   // The client asks its own agent again when that is back.
   if (!forAll && !client.isOf(shard_.commons.self))
     co_return Error{ErrorCode::kUnavailable, "the token grants advice to its own node alone"};
-  const Status begun = shard_.commons.advices->advise(*found, *asked, readerOf(client));
+  const Status begun = shard_.commons.advices->advise(*found, *asked, client);
   if (!begun.ok()) co_return begun.error();
   // One agent can bring bytes that no agent has, but each agent lets go of its own.
   if (forAll && asked->advice == ClientAdvice::kDontNeed) {
@@ -157,8 +158,8 @@ Result<ControlMessage> PeerService::adviseHere(const std::string& fromNode,
   if (!asked.ok()) return asked.error();
   const Result<NamedEntry> found = shard_.commons.clientDatasets.find(asked->path);
   if (!found.ok()) return found.error();
-  const Status begun = shard_.commons.advices->advise(
-      *found, {asked->path, asked->advice, AdviceScope::kNode}, std::hash<std::string>()(fromNode));
+  const Status begun = shard_.commons.advices->advisePassedOn(
+      fromNode, *found, {asked->path, asked->advice, AdviceScope::kNode});
   if (!begun.ok()) return begun.error();
   return ControlMessage{request.type, {}};
 }

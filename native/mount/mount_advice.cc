@@ -89,7 +89,8 @@ void MountAdvice::cancelOpposites(const Request& request, std::uint64_t reader) 
   }
 }
 
-Status MountAdvice::advise(std::uint32_t entry, Advice advice, std::uint64_t reader) {
+Status MountAdvice::advise(std::uint32_t entry, Advice advice, std::uint64_t reader,
+                           WarmPace pace) {
   const Manifest& manifest = *dataset_->manifest;
   std::vector<std::uint32_t> files;
   for (const std::uint32_t leaf : leavesBelow(manifest, entry, 0, kMaxFiles + 1)) {
@@ -109,6 +110,7 @@ Status MountAdvice::advise(std::uint32_t entry, Advice advice, std::uint64_t rea
     options.dataset = dataset_;
     options.entries = files;
     options.verify = Verification::kNone;
+    options.pace = std::move(pace);
     options.scope = advice == Advice::kWillNeedCluster ? WarmScope::kCluster : WarmScope::kNode;
     request->job = std::make_shared<WarmJob>(std::move(options));
   }

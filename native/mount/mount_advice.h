@@ -36,13 +36,14 @@ class MountAdvice : public std::enable_shared_from_this<MountAdvice> {
   MountAdvice(const MountAdvice&) = delete;
   MountAdvice& operator=(const MountAdvice&) = delete;
 
-  // Begins to fetch the files at and below `entry`, or to let go of them, and returns. If a request
-  // for the same or more already covers the entry, this reader joins that one. This reader leaves
-  // opposite requests that the new one contains, and each of them ends with its last reader; to let
-  // go of memory is the opposite of nothing. kUnavailable while too much is under way;
-  // kInvalidArgument when the request alone exceeds the bounds; kCancelled after close(). An error
-  // leaves everything under way as it was.
-  [[nodiscard]] Status advise(std::uint32_t entry, Advice advice, std::uint64_t reader);
+  // Begins to fetch the files at and below `entry`, at `pace`, or to let go of them, and returns.
+  // If a request for the same or more already covers the entry, this reader joins that one. This
+  // reader leaves opposite requests that the new one contains, and each of them ends with its last
+  // reader; to let go of memory is the opposite of nothing. kUnavailable while too much is under
+  // way; kInvalidArgument when the request alone exceeds the bounds; kCancelled after close(). An
+  // error leaves everything under way as it was.
+  [[nodiscard]] Status advise(std::uint32_t entry, Advice advice, std::uint64_t reader,
+                              WarmPace pace = {});
   // Ends all requests early; nothing begins any more. Does not wait.
   void close();
 

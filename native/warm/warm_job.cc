@@ -22,6 +22,9 @@ constexpr int kLooks = 60;
 // For so long a file whose disk fails is tried on other disks, and on that one when it hangs.
 constexpr auto kDiskPatience = std::chrono::seconds(30);
 
+// The work for a file, whatever its size, as the bytes that take a pace as much time.
+constexpr std::uint64_t kFileBytes = std::uint64_t{64} << 10;
+
 // Of one file, for the cluster.
 struct Missing {
   std::vector<ChunkRun> runs;  // that no agent holds, nor will soon
@@ -142,6 +145,8 @@ Task<void> WarmJob::onShard(std::shared_ptr<WarmJob> job, const WarmPorts& ports
     const std::vector<std::uint32_t> entries = job->entriesOf(ports, shard);
     for (const std::uint32_t entry : entries) {
       co_await windows.files.acquire(1);
+      Task<void> pacing = keepPace(job, shard.reactor, kFileBytes);
+      co_await pacing;
       if (job->stopped()) {
         windows.files.release(1);
         break;
@@ -273,6 +278,8 @@ Task<void> WarmJob::fetchRuns(std::shared_ptr<WarmJob> job, const WarmShard& sha
   Gate running(shard.reactor);
   for (const ChunkRun& run : runs) {
     co_await windows.runs.acquire(1);
+    Task<void> pacing = keepPace(job, shard.reactor, bytesOf(*fetch, run));
+    co_await pacing;
     if (job->stopped() || !file.status.ok()) {
       windows.runs.release(1);
       break;
@@ -343,9 +350,7 @@ Task<void> WarmJob::fetchRun(std::shared_ptr<WarmJob> job, const WarmShard& shar
   // Some of it came from elsewhere: the stream is not where the next run begins.
   if (stream != nullptr && stream->brings(run.end() - 1)) stream->end();
   window.release(1);
-  std::uint64_t bytes = 0;
-  for (std::uint32_t chunk = run.first; chunk < run.end(); ++chunk)
-    bytes += fetch->chunkSize(chunk);
+  const std::uint64_t bytes = bytesOf(*fetch, run);
   if (ensured.ok()) {
     job->count(file, 0, bytes);
     ensured = co_await shard.fetcher.ensure(fetch, run.first, run.end(), job->fetchOptions());

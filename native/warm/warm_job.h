@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,6 +19,10 @@ enum class Verification : std::uint8_t { kNone, kChecksum, kDigest };
 
 // Of what no agent holds yet, or whatever the others hold.
 enum class WarmScope : std::uint8_t { kNode, kCluster };
+
+// Holds back what a job does for the sake of others. Zero: `bytes` count as brought, and may be
+// fetched; else the time after which to ask again. Called on any thread.
+using WarmPace = std::function<Clock::duration(std::uint64_t bytes)>;
 
 struct WarmOptions {
   std::string job;
@@ -34,6 +39,7 @@ struct WarmOptions {
   // for as long as readers of the dataset wait.
   bool hasDeadline = false;
   bool advised = false;                   // by WILLNEED, which the engine counts
+  WarmPace pace;                          // null: nothing holds the job back
   MemoryRank memory = MemoryRank::kWarm;  // of its files among those in memory
 };
 
@@ -133,6 +139,9 @@ class WarmJob {
   static Task<Status> verifyFile(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
                                  const WarmShard& shard, std::shared_ptr<FileFetch> fetch);
 
+  [[nodiscard]] static std::uint64_t bytesOf(const FileFetch& fetch, ChunkRun run);
+  // Ends when the job's pace lets it bring `bytes`, or the job has stopped.
+  static Task<void> keepPace(std::shared_ptr<WarmJob> job, Reactor& reactor, std::uint64_t bytes);
   [[nodiscard]] std::vector<std::uint32_t> entriesOf(const WarmPorts& ports,
                                                      const WarmShard& shard) const;
   [[nodiscard]] bool stopped() const { return cancelled_.load() || failed_.load(); }

@@ -33,11 +33,13 @@ Task<std::uint32_t> WarmJob::streamFile(std::shared_ptr<WarmJob> job, const Warm
   std::uint32_t first = 0;
   while (first < count) {
     co_await window.acquire(1);
+    const ChunkRun run{first, std::min(kRunChunks, count - first)};
+    Task<void> pacing = keepPace(job, shard.reactor, bytesOf(*fetch, run));
+    co_await pacing;
     if (job->stopped() || !file.status.ok() || !stream->brings(first)) {
       window.release(1);
       break;
     }
-    const ChunkRun run{first, std::min(kRunChunks, count - first)};
     first = run.end();
     running.spawn(fetchRun(job, shard, fetch, run, window, file, stream));
   }
