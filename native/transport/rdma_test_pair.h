@@ -32,8 +32,10 @@ class RdmaPair : public ::testing::Test {
                                  std::vector<std::shared_ptr<RdmaDevice>> ports) {
     TransportOptions options = TestNode::optionsOf(name);
     options.rdma = std::move(ports);
-    // A machine that is busy must not be taken for a path that is dead.
+    // A machine that is busy must not be taken for a path that is dead, nor for a dead peer: an
+    // RDMA endpoint ends with the TCP connection that it was made over.
     options.rdmaSilence = silence_;
+    options.idleProbe = kHang;
     options.rdmaIdle = idle_;
     return std::make_unique<TestNode>(std::move(options));
   }
