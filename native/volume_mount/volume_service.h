@@ -56,6 +56,9 @@ class VolumeService final : public std::enable_shared_from_this<VolumeService> {
   // `limit`, until the calls that are under way have ended: at most for the volume's deadline.
   void close(std::chrono::milliseconds limit, bool leave);
 
+  // close() has left unanswered requests to the next agent. Any thread.
+  [[nodiscard]] bool left() const { return answers_.left(); }
+
   [[nodiscard]] Reactor& reactor() const { return files_->reactor(); }
   [[nodiscard]] int descriptor() const { return device_.descriptor(); }
   [[nodiscard]] FuseStatistics statistics() const { return counters_.snapshot(); }

@@ -1,4 +1,5 @@
 #include <set>
+#include <thread>
 
 #include "volume_mount/testing/volume_fixture.h"
 
@@ -88,6 +89,45 @@ TEST_F(VolumeTakeover, AlternativeNodesKeepTheirInode) {
   writer.reset();
   EXPECT_EQ(bytesOf(at(b_, "file")), "First");
   EXPECT_EQ(readAt(reader, 10), "first");
+}
+
+// Each of them fails when it is made twice.
+TEST_F(VolumeTakeover, AChangeThatWasMadeAndNotAnsweredIsMadeOnce) {
+  const auto there = [this](const std::string& name) {
+    bool found = false;
+    onReactor(
+        [&] { found = volume_->led.tree.lookUp(tree::kRootInode, name).inode != tree::kNoInode; });
+    return found;
+  };
+  struct Change {
+    std::function<int()> make;
+    std::function<bool()> isMade;
+  };
+  const std::string folder = at(a_, "folder"), file = at(a_, "file"), moved = at(a_, "moved");
+  const std::vector<Change> changes{
+      {[&] { return mkdir(folder.c_str(), 0755); }, [&] { return there("folder"); }},
+      {[&] { return close(open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)); },
+       [&] { return there("file"); }},
+      {[&] { return rename(file.c_str(), moved.c_str()); }, [&] { return there("moved"); }},
+      {[&] { return unlink(moved.c_str()); }, [&] { return !there("moved"); }},
+      {[&] { return rmdir(folder.c_str()); }, [&] { return !there("folder"); }}};
+  for (const Change& change : changes) {
+    a_.files->keepsAnswers = true;
+    int result = -1, error = 0;
+    std::thread program([&] {
+      result = change.make();
+      error = errno;
+    });
+    EXPECT_TRUE(eventually(change.isMade));
+    std::thread killed([&] { a_.session->close(std::chrono::milliseconds(0), true); });
+    EXPECT_TRUE(eventually([&] { return a_.service->left(); }));
+    a_.files->keepsAnswers = false;
+    killed.join();
+    replaceAgent(a_);
+    program.join();
+    EXPECT_EQ(result, 0) << &change - changes.data() << ": " << strerror(error);
+    EXPECT_TRUE(change.isMade());
+  }
 }
 
 }  // namespace
