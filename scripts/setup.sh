@@ -16,8 +16,8 @@ packages=(
   # For the programs of tests: Go calls it for those that link C.
   gcc
   buildah debootstrap busybox containernetworking-plugins nftables libseccomp-dev
-  # Releases: images are copied to registries, and those of other processors made, by these.
-  skopeo qemu-user-static
+  # Releases: images are copied to registries, and those of other processors made, by these; lld links for other processors.
+  skopeo qemu-user-static lld-19
   # promtool, and Prometheus for the queries of dashboards.
   prometheus
   # The page of `kubectl hearth ui`, and pictures of dashboards.

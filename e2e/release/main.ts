@@ -1,8 +1,8 @@
 // A release of this checkout in a folder (build/dist), as root: node e2e/release/main.ts [FOLDER]
 //   kubectl-hearth, kubectl-hearth-PLATFORM   the plug-in of kubectl, as a script and as executables
 //   hearth-VERSION.tgz                        the chart
-//   hearth_storage-VERSION-*.whl              the Python packages, for the platform of this machine
-//   libgd2fs-VERSION-PLATFORM.tar.gz          the library for programs, with its header, for the same platform
+//   hearth_storage-VERSION-*.whl              the Python packages, for amd64 and arm64
+//   libgd2fs-VERSION-PLATFORM.tar.gz          the library for programs, with its header, for both
 //   image                                     an OCI layout: the image, for amd64 and arm64
 //   *.spdx.json                               what the images and the plug-in hold
 //   SHA256SUMS                                of all these; image/index.json names the rest of the image by digests

@@ -14,7 +14,7 @@ export const testFiles = {
   /** Single rooms, in two processes that take about as long; without `slow` and `onApiServer`. */
   agent: [
     '{native/binding,node-agent,cli,csi-driver}/src/**/*.test.ts',
-    '{scripts,monitoring,bench,cli/executables}/**/*.test.ts',
+    '{scripts,monitoring,bench,cli/executables,e2e/release}/**/*.test.ts',
   ],
   operator: ['{operator,common}/src/**/*.test.ts'],
   /** Whole programs and tests that take long or measure; some need programs written in Go. */

@@ -2,7 +2,8 @@
 # for CPython 3.11 and later by the stable interface, which lacks buffers before, or one for CPython 3.10 alone.
 function(hearth_extension target)
   if(Python_VERSION VERSION_LESS 3.11)
-    set(suffix .${Python_SOABI}.so)
+    # Not the interpreter's own, which may be of another processor.
+    set(suffix .cpython-${Python_VERSION_MAJOR}${Python_VERSION_MINOR}-${CMAKE_SYSTEM_PROCESSOR}-linux-gnu.so)
   else()
     set(suffix .abi3.so)
     target_compile_definitions(${target} PRIVATE Py_LIMITED_API=0x030B0000)
