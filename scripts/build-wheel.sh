@@ -35,8 +35,8 @@ build() { # PYTHON TOOLS BUILD-FOLDER
   headers=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
   "$tools/bin/pip" wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
     --config-settings "build-dir=$folder" --config-settings "cmake.define.Python_INCLUDE_DIR=$headers" --wheel-dir "$wheels/untagged" clients/python
-  # Fails when the wheel needs a newer system than its name promises.
-  PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --plat "manylinux_2_35_$processor" --only-plat \
+  # Names the wheel by the symbols that it needs: given by name, auditwheel knows platforms of this machine alone.
+  PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --plat auto --only-plat \
     --wheel-dir "$wheels" "$wheels"/untagged/*.whl >"$wheels/repair.log" 2>&1 || {
     cat "$wheels/repair.log" >&2
     exit 1
@@ -47,4 +47,7 @@ build() { # PYTHON TOOLS BUILD-FOLDER
 build python3 build/python-tools "../../build/python$suffix"
 # It says which Python is missing; machines without one build the other wheel alone.
 if older=$(scripts/find-python.sh 3.10); then build "$older" build/python-tools-3.10 "../../build/python-3.10$suffix"; fi
-ls "$wheels"/*.whl
+for wheel in "$wheels"/*.whl; do
+  [[ $wheel == *-manylinux_2_35_$processor.whl ]] || { echo "$wheel is not for systems with glibc 2.35" >&2 && exit 1; }
+  echo "$wheel"
+done

@@ -9,6 +9,6 @@ function(hearth_extension target)
     target_compile_definitions(${target} PRIVATE Py_LIMITED_API=0x030B0000)
   endif()
   set_target_properties(${target} PROPERTIES OUTPUT_NAME _native PREFIX "" SUFFIX ${suffix}
-    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON UNITY_BUILD OFF)
   target_include_directories(${target} SYSTEM PRIVATE ${Python_INCLUDE_DIRS})
 endfunction()
