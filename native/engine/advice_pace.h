@@ -21,7 +21,7 @@ namespace hearth {
 
 class AdvicePace {
  public:
-  static constexpr std::uint64_t kReadPerAdvised = 15;
+  static constexpr std::uint64_t kReadPerAdvised = 31;
   static constexpr std::uint64_t kMinBytesPerSecond = std::uint64_t{32} << 20;
   // Reads are counted over this time.
   static constexpr Clock::duration kWindow = std::chrono::milliseconds(100);
