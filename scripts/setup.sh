@@ -8,8 +8,8 @@ packages=(
   clang-19 libclang-rt-19-dev llvm-19 libstdc++-12-dev ccache cmake ninja-build pkg-config git ca-certificates
   liburing-dev libibverbs-dev libcurl4-openssl-dev libssl-dev zlib1g-dev libgtest-dev libgmock-dev
   clang-format clang-tidy-19
-  # The wheel: headers of CPython's stable interface, its build's virtual environment, and PyTorch for its tests.
-  python3-dev python3-venv python3-torch
+  # The wheel: headers of CPython's stable interface, and its build's virtual environment.
+  python3-dev python3-venv
   curl openssl fuse3 iproute2 attr nginx-light dosfstools e2fsprogs
   # clients/fio is an engine of it.
   fio
