@@ -82,7 +82,7 @@ Task<Status> Mounts::resumeFiles(tree::WideId id, std::shared_ptr<VolumeFiles> f
   }
   const auto done = std::make_shared<Event>(home_.reactor);
   resumed = {files, done};
-  std::map<tree::InodeId, std::uint32_t> handles;  // of all mounts of the volume
+  std::map<tree::InodeId, InheritedWriter> byInode;  // of all mounts of the volume
   Status failed;
   for (const auto& [target, waiting] : waiting_) {
     if (waiting.options.volume != id) continue;
@@ -91,10 +91,13 @@ Task<Status> Mounts::resumeFiles(tree::WideId id, std::shared_ptr<VolumeFiles> f
       failed = inherited.error().within(target);
       continue;
     }
-    for (const InheritedWriter& writer : *inherited) handles[writer.inode] += writer.handles;
+    for (const InheritedWriter& writer : *inherited) {
+      const auto [known, isFirst] = byInode.emplace(writer.inode, writer);
+      if (!isFirst) known->second.handles += writer.handles;
+    }
   }
   std::vector<InheritedWriter> writers;
-  for (const auto& [inode, count] : handles) writers.push_back({inode, count});
+  for (const auto& [inode, writer] : byInode) writers.push_back(writer);
   co_await files->reactor().enter();
   co_await files->resume(std::move(writers));
   co_await home_.reactor.enter();

@@ -151,7 +151,35 @@ Task<OpenedVolumeFile> VolumeSessions::create(tree::Create create, bool truncate
   }
   OpenedVolumeFile file = co_await joinSession(*turn.file(), std::move(reply), truncates);
   file.created = created;
+  if (turn.session() && turn.session()->needsName())
+    running_.spawn(nameSession(turn.file()->inode));
   co_return file;
+}
+
+Task<void> VolumeSessions::nameSession(tree::InodeId inode) {
+  const auto waits = [this, inode] {
+    const FilePtr file = written(inode);
+    return file != nullptr && file->session->needsName();
+  };
+  if (!waits()) co_return;
+  const Turn turn = co_await turnOf(inode);
+  if (!waits()) co_return;
+  WriteSession& session = *turn.session();
+  const std::string path = pathOf({inode, session.id, session.base}, session.directory);
+  auto rename = [from = session.path, path] { return renameFile(from, path); };
+  const Status renamed = co_await ports_.reactor.offload(rename);
+  if (!renamed.ok()) {
+    log(ports_.mounting.events, EngineEvent::Level::kWarn,
+        "a file may be lost if this agent is killed before it is closed: " +
+            renamed.error().message,
+        {{"volume", options_.name}});
+    co_return;
+  }
+  session.path = path;
+  session.spare->named = true;
+  // The renaming is no change of the file.
+  const Result<FileMark> mark = markOf(session.file.get());
+  if (mark.ok() && session.unchanged && session.isUntouched(*mark)) session.unchanged = *mark;
 }
 
 Task<OpenedVolumeFile> VolumeSessions::joinSession(WrittenFile& file, ChangeReply reply,
@@ -203,11 +231,16 @@ Task<std::int32_t> VolumeSessions::beginSession(WrittenFile& file, const ChangeR
   const tree::Attributes about = *reply.attributes;
   const SessionName name{file.inode, reply.answer.session, reply.answer.content};
   const bool empties = truncates && about.size != 0;
+  // The next agent finds such a file by its inode, as the kernel has it open.
+  const bool isNew = reply.answer.created && name.base == tree::ContentVersion{};
+  std::optional<SpareFile> spare;
   Result<NewSessionFile> made = NewSessionFile{};
   if (about.size == 0 || truncates) {
     made->directory = nextDirectory_++ % options_.cacheDirectories.size();
-    made->path = pathOf(name, made->directory);
-    Result<OwnedFd> descriptor = co_await spares_[made->directory]->take(made->path);
+    if (isNew) spare = spares_[made->directory]->takeReady();
+    made->path = spare ? std::move(spare->path) : pathOf(name, made->directory);
+    Result<OwnedFd> descriptor = spare ? Result(std::move(spare->file))
+                                       : co_await spares_[made->directory]->take(made->path);
     if (descriptor.ok()) {
       made->file = std::move(*descriptor);
     } else {
@@ -232,6 +265,7 @@ Task<std::int32_t> VolumeSessions::beginSession(WrittenFile& file, const ChangeR
   session.path = std::move(made->path);
   session.file = std::move(made->file);
   if (!empties) session.unchanged = *mark;
+  if (spare) session.spare = {.mark = *mark, .createdNs = about.inode.modifiedNs};
   co_return 0;
 }
 

@@ -40,7 +40,7 @@ Task<Result<VolumeSessions::Prepared>> VolumeSessions::describe(const WrittenFil
   const std::uint32_t chunks = chunksIn(mark.size);
   if (chunks != 0) change.content.runs = {{session.id, session.usedChunks, chunks, self}};
   change.usedChunks = session.usedChunks + chunks;
-  change.modifiedNs = mark.modifiedNs;
+  change.modifiedNs = session.isUntouched(mark) ? session.spare->createdNs : mark.modifiedNs;
   co_return std::move(prepared);
 }
 

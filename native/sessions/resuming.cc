@@ -22,10 +22,11 @@ Task<Status> VolumeSessions::open() {
   for (std::size_t i = 0; i < options_.cacheDirectories.size(); ++i) {
     const std::string folder = volumeFolder(options_.cacheDirectories[i], options_.id);
     bool ran = false;
-    auto look = [folder, &ran]() -> Result<FoundFiles> {
+    auto look = [folder, &ran, &left = leftSpares_]() -> Result<FoundFiles> {
       const Status made = makeVolumeFolder(folder);
       if (!made.ok()) return made.error();
       removeAside(folder);
+      for (std::string& path : spareFilesIn(folder)) left.push_back(std::move(path));
       const Result<bool> known = ranSince(folder);
       if (!known.ok()) return known.error();
       ran = *known;
@@ -97,7 +98,29 @@ Task<void> VolumeSessions::restore(SealedFile file, bool ran) {
       {{"volume", options_.name}, {"file", path}});
 }
 
+Task<void> VolumeSessions::resumeSpares(std::vector<InheritedWriter> writers) {
+  auto resume = [this, &writers] {
+    for (const InheritedWriter& writer : writers) {
+      for (std::size_t i = 0; i < options_.cacheDirectories.size(); ++i) {
+        const std::string folder = volumeFolder(options_.cacheDirectories[i], options_.id);
+        const std::string spare = findSpareFile(folder, writer.device, writer.file);
+        if (spare.empty()) continue;
+        const Status named = renameFile(spare, pathOf({writer.inode, writer.session, {}}, i));
+        if (!named.ok()) return named;
+      }
+    }
+    for (const std::string& path : leftSpares_) ::unlink(path.c_str());
+    return Status();
+  };
+  const Status resumed = co_await ports_.reactor.offload(resume);
+  if (resumed.ok()) co_return leftSpares_.clear();
+  log(ports_.mounting.events, EngineEvent::Level::kError,
+      "a file that was written is not taken over: " + resumed.error().message,
+      {{"volume", options_.name}});
+}
+
 Task<void> VolumeSessions::resume(std::vector<InheritedWriter> writers) {
+  co_await resumeSpares(writers);
   struct Left {
     SessionName name;
     std::size_t directory;

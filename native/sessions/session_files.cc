@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::string_view kAside = ".tmp-";
 constexpr std::string_view kSynced = "-synced";
+constexpr std::string_view kSpare = "spare-";
 
 constexpr char kBootId[] = "/proc/sys/kernel/random/boot_id";
 
@@ -58,6 +59,22 @@ timespec timeOf(std::optional<std::int64_t> ns) {
     --seconds;
   }
   return {.tv_sec = seconds, .tv_nsec = rest};
+}
+
+// Paths of the folder's entries whose names begin so.
+std::vector<std::string> entriesOf(const std::string& folder, std::string_view prefix) {
+  std::error_code error;
+  std::vector<std::string> found;
+  const auto end = std::filesystem::directory_iterator();
+  for (std::filesystem::directory_iterator at(folder, error); !error && at != end;
+       at.increment(error)) {
+    if (at->path().filename().string().starts_with(prefix)) found.push_back(at->path().string());
+  }
+  return found;
+}
+
+std::string pathOfSpare(const std::string& folder, std::uint64_t inode) {
+  return folder + "/" + std::string(kSpare) + hexOfNumber(inode);
 }
 
 std::string pathOfDescriptor(int file) { return "/proc/self/fd/" + std::to_string(file); }
@@ -164,18 +181,39 @@ Result<OwnedFd> makeSessionFile(const std::string& path) {
 
 Result<OwnedFd> openSessionFile(const std::string& path) { return opened(path, O_RDONLY); }
 
-Result<OwnedFd> makeSpareFile(const std::string& volumeFolder) {
+Result<SpareFile> makeSpareFile(const std::string& volumeFolder) {
   const Result<OwnedFd> made = opened(volumeFolder, O_RDWR | O_TMPFILE);
   if (!made.ok()) return made.error();
-  return opened(pathOfDescriptor(made->get()), O_RDONLY);
+  struct stat about {};
+  if (::fstat(made->get(), &about) != 0) return errnoError(errno, "fstat of a spare file");
+  SpareFile spare;
+  spare.path = pathOfSpare(volumeFolder, about.st_ino);
+  const std::string from = pathOfDescriptor(made->get());
+  if (::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, spare.path.c_str(), AT_SYMLINK_FOLLOW) != 0)
+    return errnoError(errno, "naming " + spare.path);
+  Result<OwnedFd> file = opened(spare.path, O_RDONLY);
+  if (!file.ok()) return file.error();
+  spare.file = std::move(*file);
+  return spare;
 }
 
-Status nameSpareFile(int spare, const std::string& path) {
-  const std::string from = pathOfDescriptor(spare);
-  if (::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0)
-    return errnoError(errno, "naming " + path);
-  if (::futimens(spare, nullptr) != 0) return errnoError(errno, "setting the times of " + path);
+Status nameSpareFile(const SpareFile& spare, const std::string& path) {
+  if (const Status named = renameFile(spare.path, path); !named.ok()) return named;
+  if (::futimens(spare.file.get(), nullptr) != 0)
+    return errnoError(errno, "setting the times of " + path);
   return {};
+}
+
+std::string findSpareFile(const std::string& volumeFolder, std::uint64_t device,
+                          std::uint64_t inode) {
+  std::string path = pathOfSpare(volumeFolder, inode);
+  struct stat about {};
+  if (::stat(path.c_str(), &about) != 0) return {};
+  return about.st_dev == device && about.st_ino == inode ? path : std::string();
+}
+
+std::vector<std::string> spareFilesIn(const std::string& volumeFolder) {
+  return entriesOf(volumeFolder, kSpare);
 }
 
 std::string asideOf(const std::string& path) {
@@ -185,13 +223,8 @@ std::string asideOf(const std::string& path) {
 
 void removeAside(const std::string& volumeFolder) {
   std::error_code error;
-  std::vector<std::filesystem::path> left;
-  const auto end = std::filesystem::directory_iterator();
-  for (std::filesystem::directory_iterator at(volumeFolder, error); !error && at != end;
-       at.increment(error)) {
-    if (at->path().filename().string().starts_with(kAside)) left.push_back(at->path());
-  }
-  for (const std::filesystem::path& path : left) std::filesystem::remove(path, error);
+  for (const std::string& path : entriesOf(volumeFolder, kAside))
+    std::filesystem::remove(path, error);
 }
 
 Status renameFile(const std::string& from, const std::string& to) {

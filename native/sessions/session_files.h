@@ -3,12 +3,14 @@
 //   <cache directory>/volumes/<volume>/<inode>-<session>-<base session>-<base counter>
 //   <cache directory>/volumes/<volume>/sealed/<session>-<first chunk>-<content key>[-synced]
 //
+//   <cache directory>/volumes/<volume>/spare-<inode of its file system>
 //   <cache directory>/volumes/<volume>/boot    the kernel's boot_id when an agent began last
 //
 // A session file is what its session writes, and is named after the content that it was computed
 // from. A sealed file is published, complete and never written again; the cache has it as a hard
-// link, and its name here says across restarts that this node has the volume's only copy. Numbers
-// are hexadecimal. Functions block for calls on the local disk; any thread.
+// link, and its name here says across restarts that this node has the volume's only copy. A spare
+// file is empty, or a session's that has not renamed it yet. Numbers are hexadecimal. Functions
+// block for calls on the local disk; any thread.
 #pragma once
 
 #include <cstdint>
@@ -68,12 +70,21 @@ struct FileMark {
 // A new file, open for reading alone: who writes is the kernel, for its programs.
 [[nodiscard]] Result<OwnedFd> makeSessionFile(const std::string& path);
 [[nodiscard]] Result<OwnedFd> openSessionFile(const std::string& path);
-// An empty file of the folder's file system without a name (O_TMPFILE), open for reading alone. The
+// A spare file, open for reading alone. It gets its name when it is there (O_TMPFILE), so the
 // search for its inode holds no lock of the folder. kUnsupported among others: the file system
 // makes none.
-[[nodiscard]] Result<OwnedFd> makeSpareFile(const std::string& volumeFolder);
-// Makes it the session file at `path`, where none is, as if it were made now.
-[[nodiscard]] Status nameSpareFile(int spare, const std::string& path);
+struct SpareFile {
+  std::string path;
+  OwnedFd file;
+};
+[[nodiscard]] Result<SpareFile> makeSpareFile(const std::string& volumeFolder);
+// Makes it the session file at `path`, in place of one that is there, as if it were made now.
+[[nodiscard]] Status nameSpareFile(const SpareFile& spare, const std::string& path);
+// The path of a spare file that is there with this inode; empty: none.
+[[nodiscard]] std::string findSpareFile(const std::string& volumeFolder, std::uint64_t device,
+                                        std::uint64_t inode);
+// Of all spare files. An error of the disk reads as none.
+[[nodiscard]] std::vector<std::string> spareFilesIn(const std::string& volumeFolder);
 // A name beside `path` for a file that is not whole yet; removed by removeAside().
 [[nodiscard]] std::string asideOf(const std::string& path);
 void removeAside(const std::string& volumeFolder);

@@ -1,6 +1,7 @@
 #include "sessions/spare_files.h"
 
-#include <optional>
+#include <unistd.h>
+
 #include <utility>
 
 namespace hearth {
@@ -13,14 +14,23 @@ constexpr Clock::duration kRetryAfter = std::chrono::seconds(1);
 SpareFiles::SpareFiles(Reactor& reactor, std::string folder)
     : reactor_(reactor), folder_(std::move(folder)), running_(reactor) {}
 
+std::optional<SpareFile> SpareFiles::takeOne() {
+  if (spares_.empty()) return std::nullopt;
+  SpareFile spare = std::move(spares_.back());
+  spares_.pop_back();
+  return spare;
+}
+
+std::optional<SpareFile> SpareFiles::takeReady() {
+  std::optional<SpareFile> spare = takeOne();
+  fillUp();
+  return spare;
+}
+
 Task<Result<OwnedFd>> SpareFiles::take(std::string path) {
-  std::optional<OwnedFd> spare;
-  if (!spares_.empty()) {
-    spare = std::move(spares_.back());
-    spares_.pop_back();
-  }
+  std::optional<SpareFile> spare = takeOne();
   auto make = [&]() -> Result<OwnedFd> {
-    if (spare && nameSpareFile(spare->get(), path).ok()) return std::move(*spare);
+    if (spare && nameSpareFile(*spare, path).ok()) return std::move(spare->file);
     // Its error is the open's.
     return makeSessionFile(path);
   };
@@ -36,23 +46,24 @@ void SpareFiles::fillUp() {
 }
 
 Task<void> SpareFiles::fill() {
-  std::vector<OwnedFd> made;
+  std::vector<SpareFile> made;
   auto make = [this, &made, missing = kMaxSpares - spares_.size()] {
     while (made.size() < missing) {
-      Result<OwnedFd> file = makeSpareFile(folder_);
-      if (!file.ok()) return false;
-      made.push_back(std::move(*file));
+      Result<SpareFile> spare = makeSpareFile(folder_);
+      if (!spare.ok()) return false;
+      made.push_back(std::move(*spare));
     }
     return true;
   };
   if (!co_await reactor_.offload(maker_, make)) failedUntil_ = Clock::now() + kRetryAfter;
-  for (OwnedFd& file : made) spares_.push_back(std::move(file));
+  for (SpareFile& spare : made) spares_.push_back(std::move(spare));
   filling_ = false;
 }
 
 Task<void> SpareFiles::close() {
   co_await running_.close();
   auto remove = [this] {
+    for (const SpareFile& spare : spares_) ::unlink(spare.path.c_str());
     spares_.clear();
     return true;
   };

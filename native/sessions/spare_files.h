@@ -1,9 +1,10 @@
-// Empty files without a name that are made before a session of one volume asks for one: ext4
-// searches up to 0.3 ms for an inode that was not deleted just now, and names a file in 10 us. The
-// kernel removes those of an agent that ends. On the reactor.
+// Empty files that are made before a session of one volume asks for one: ext4 searches up to 0.3 ms
+// for an inode that was not deleted just now, and a hand-over to a helper takes a tenth of one. The
+// next agent removes those that no session has. On the reactor.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ class SpareFiles {
   // Makes nothing before the first take(). `reactor` outlives the object.
   SpareFiles(Reactor& reactor, std::string folder);
 
+  // A spare file, at once; the caller renames it. Nothing: none is ready.
+  [[nodiscard]] std::optional<SpareFile> takeReady();
   // A new session file, as makeSessionFile() makes it. Errors of the disk, when there is no spare
   // file and none can be made.
   [[nodiscard]] Task<Result<OwnedFd>> take(std::string path);
@@ -33,12 +36,13 @@ class SpareFiles {
   [[nodiscard]] std::size_t count() const { return spares_.size(); }
 
  private:
+  [[nodiscard]] std::optional<SpareFile> takeOne();
   void fillUp();
   [[nodiscard]] Task<void> fill();
 
   Reactor& reactor_;
   const std::string folder_;
-  std::vector<OwnedFd> spares_;
+  std::vector<SpareFile> spares_;
   bool filling_ = false;
   Clock::time_point failedUntil_{};
   Gate running_;

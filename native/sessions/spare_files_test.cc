@@ -113,6 +113,19 @@ TEST_F(SpareFilesTest, AreMadeAgainWhenHalfOfThemAreGone) {
   expectSpares(SpareFiles::kMaxSpares);
 }
 
+TEST_F(SpareFilesTest, ASpareFileThatIsReadyIsNamedAfterItsInode) {
+  EXPECT_FALSE(spares_->takeReady());
+  expectSpares(SpareFiles::kMaxSpares);
+  const std::optional<SpareFile> spare = spares_->takeReady();
+  ASSERT_TRUE(spare);
+  struct stat about {};
+  ASSERT_EQ(::fstat(spare->file.get(), &about), 0);
+  EXPECT_EQ(findSpareFile(folder_, about.st_dev, about.st_ino), spare->path);
+  EXPECT_EQ(findSpareFile(folder_, about.st_dev + 1, about.st_ino), "");
+  close();
+  EXPECT_EQ(spareFilesIn(folder_), std::vector<std::string>{spare->path});
+}
+
 TEST_F(SpareFilesTest, ANameThatIsTakenIsEmptied) {
   ASSERT_TRUE(take(1).ok());
   expectSpares(SpareFiles::kMaxSpares);

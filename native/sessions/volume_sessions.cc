@@ -70,6 +70,7 @@ void VolumeSessions::adjust(tree::Attributes& attributes) const {
   const Result<FileMark> mark = markOf(file->session->file.get());
   if (!mark.ok()) return;
   attributes.size = mark->size;
+  if (file->session->isUntouched(*mark)) return;
   attributes.inode.modifiedNs = mark->modifiedNs;
   attributes.inode.changedNs = std::max(attributes.inode.changedNs, mark->changedNs);
 }
@@ -79,7 +80,8 @@ Task<std::int32_t> VolumeSessions::sync(tree::InodeId inode) {
   const Turn turn = co_await turnOf(inode);
   if (!turn.session()) co_return co_await syncSealed(inode);
   WriteSession& session = *turn.session();
-  if (session.over) co_return EIO;
+  // The name has failed: nobody finds the file after a crash.
+  if (session.over || session.needsName()) co_return EIO;
   // Before the call: what is written meanwhile may not be durable.
   const Result<FileMark> mark = markOf(session.file.get());
   auto flush = [&session] { return ::fsync(session.file.get()) == 0 ? 0 : errno; };

@@ -77,6 +77,7 @@ class VolumeSessions final : public VolumeFiles {
   [[nodiscard]] Task<std::int32_t> sync(tree::InodeId inode) override;
   [[nodiscard]] Task<std::int32_t> allocate(tree::InodeId inode, std::uint32_t mode,
                                             std::uint64_t offset, std::uint64_t length) override;
+  [[nodiscard]] Task<void> nameSession(tree::InodeId inode) override;
   [[nodiscard]] Task<void> closeWriter(tree::InodeId inode) override;
 
   [[nodiscard]] SessionStatistics statistics() const;
@@ -188,6 +189,8 @@ class VolumeSessions final : public VolumeFiles {
   void adjust(tree::Attributes& attributes) const;
 
   // --- files that an earlier agent left (resuming.cc) ---
+  // Gives the spare files that programs write to the names of their sessions, and removes others.
+  [[nodiscard]] Task<void> resumeSpares(std::vector<InheritedWriter> writers);
   [[nodiscard]] Task<void> adoptSession(SessionName name, std::size_t directory,
                                         std::uint32_t writers);
   // The session file has the bytes of `content`, which the earlier agent published: readers of
@@ -235,6 +238,7 @@ class VolumeSessions final : public VolumeFiles {
   Clock::time_point lastAsked_{};  // a program's last request, or its last close
   std::size_t nextDirectory_ = 0;
   std::vector<std::unique_ptr<SpareFiles>> spares_;  // of each cache directory
+  std::vector<std::string> leftSpares_;              // of an earlier agent
   Event closing_;
   Gate running_;
 };

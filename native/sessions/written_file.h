@@ -34,6 +34,13 @@ struct WriteSession {
   std::size_t directory = 0;  // cache directory, by its number
   std::string path;
   OwnedFd file;  // for reading alone
+  // Its file was made before the session was.
+  struct Spare {
+    bool named = false;  // as session files are
+    FileMark mark;
+    std::int64_t createdNs = 0;  // of the name in the volume
+  };
+  std::optional<Spare> spare;
   std::uint32_t writers = 0;
   std::uint32_t publishes = 0;
   std::uint32_t usedChunks = 0;
@@ -48,6 +55,11 @@ struct WriteSession {
   bool unnamed = false;  // the last publish found the file without a name
   std::string problem;   // that was logged last
 
+  [[nodiscard]] bool needsName() const { return spare && !spare->named; }
+  // The file's times are its spare's, and so older than its name.
+  [[nodiscard]] bool isUntouched(const FileMark& now) const {
+    return spare && now.size == 0 && now.modifiedNs == spare->mark.modifiedNs;
+  }
   [[nodiscard]] bool changed(const FileMark& now) const {
     return unchanged ? now != *unchanged : !published || now != published->mark;
   }

@@ -204,6 +204,8 @@ Task<void> VolumeRequests::release(Request request) {
   const VolumeHandle handle = handleOf(std::get<fuse_release_in>(fuse.arguments).fh);
   const tree::InodeId inode = opens_.inodeOf(fuse.node);
   const bool counted = isCounted(fuse);
+  // Until then the next agent finds the session file by what the table says of the open node.
+  if (!counted && handle.writes) co_await files_.nameSession(inode);
   if (!counted) {
     opens_.release(fuse.node, handle.writes);
     nodes_.setCounted(numberOf(fuse));

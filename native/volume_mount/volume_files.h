@@ -48,6 +48,8 @@ struct OpenedVolumeFile {
 struct InheritedWriter {
   tree::InodeId inode = tree::kNoInode;
   std::uint32_t handles = 0;
+  tree::SessionId session = tree::kNoSession;  // in which it was opened first
+  std::uint64_t device = 0, file = 0;          // of the session file: st_dev, st_ino
 };
 
 class VolumeFiles {
@@ -100,6 +102,9 @@ class VolumeFiles {
   [[nodiscard]] virtual Task<std::int32_t> sync(tree::InodeId inode) = 0;
   [[nodiscard]] virtual Task<std::int32_t> allocate(tree::InodeId inode, std::uint32_t mode,
                                                     std::uint64_t offset, std::uint64_t length) = 0;
+  // The session file is found again after this, without what the mount knows of it. Before a handle
+  // for writing is released. Does nothing for other files.
+  [[nodiscard]] virtual Task<void> nameSession([[maybe_unused]] tree::InodeId inode) { co_return; }
   // A handle for writing was released. The last one publishes what has changed since, and seals the
   // session file.
   [[nodiscard]] virtual Task<void> closeWriter(tree::InodeId inode) = 0;

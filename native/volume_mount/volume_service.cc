@@ -46,7 +46,8 @@ Result<std::vector<InheritedWriter>> VolumeService::inherited(const OwnedFd& mem
   if (!nodes) return nodes.error();
   std::vector<InheritedWriter> writers;
   (*nodes)->each([&](VolumeNode& node) {
-    if (node.writers != 0) writers.push_back({node.inode, node.writers});
+    if (node.writers != 0)
+      writers.push_back({node.inode, node.writers, node.session, node.device, node.file});
   });
   return writers;
 }
@@ -214,7 +215,8 @@ Task<bool> VolumeService::finish(bool handsOver) {
   // No RELEASE comes any more. A program that still writes keeps its file from being sealed.
   std::vector<InheritedWriter> left;
   nodes_->each([&](VolumeNode& node) {
-    if (node.writers != 0) left.push_back({node.inode, std::exchange(node.writers, 0)});
+    if (node.writers != 0)
+      left.push_back({.inode = node.inode, .handles = std::exchange(node.writers, 0)});
   });
   for (const InheritedWriter& writer : left) {
     for (std::uint32_t i = 0; i < writer.handles; ++i) co_await files_->closeWriter(writer.inode);
