@@ -1,17 +1,19 @@
-# Hearth. `make help` lists the targets; `make run` and `make test` need nothing but make.
+# Hearth. `make help` lists the targets; each installs the Debian packages that it needs.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 NODE := node_modules/.bin/node
 STAMP := build/.setup
+# The programs of a release. Tests of TypeScript and `make run` need no other native code.
+PRODUCT := hearth_binding hearth-holder hearth-probe hearth-load hearth-rdma-bench
 # The last file that `npm run generate` writes; `npm install` runs it, too.
 GENERATED := csi-driver/src/generated/kubelet/pluginregistration/api.ts
 
-.PHONY: help run test test-all test-slow smoke test-unit test-native test-asan test-tsan test-upgrade test-rdma test-fio test-autoscalers fuzz lint lint-commits tidy verify e2e cluster cluster-down image bench bench-quick bench-pods bench-scale soak check-gpu wheel kubectl-hearth release test-python build setup generate format clean
+.PHONY: help run test test-all test-slow smoke test-unit test-native test-asan test-tsan test-upgrade test-rdma test-fio test-autoscalers fuzz lint lint-commits tidy verify e2e cluster cluster-down image bench bench-quick bench-pods bench-scale soak check-gpu product wheel kubectl-hearth release test-python build setup generate format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
-run: build ## Start three agents, warm a real model, mount and verify it (SOURCE=..., ONESHOT=1)
+run: product ## Start three agents, warm a real model, mount and verify it (SOURCE=..., ONESHOT=1)
 	@$(NODE) demo/main.ts
 
 test: build ## The gate: C++ and TypeScript tests, types, style, generated files; no Go, no Kubernetes
@@ -26,7 +28,7 @@ test-slow: build ## Tests of C++ and TypeScript that the gate leaves out: slow, 
 smoke: build ## Kubernetes in minutes: one node, install, one Dataset, one pod, uninstall (root)
 	@$(NODE) scripts/test/main.ts smoke
 
-test-unit: build ## TypeScript tests of the gate
+test-unit: product ## TypeScript tests of the gate
 	@$(NODE) scripts/test/main.ts unit
 
 test-native: build ## C++ tests of the gate
@@ -107,12 +109,33 @@ soak: build ## Readers on four agents while everything goes wrong, for an hour (
 check-gpu: build ## On a machine with a GPU: every path into its memory and back, checked and measured (DIRECTORY=... of the files)
 	@scripts/check-gpu.sh $(DIRECTORY)
 
-build: $(GENERATED) ## Build the native engine (release)
+build: $(GENERATED) ## Build the native engine with its tests (release)
 	@scripts/build-native.sh release
 
-setup $(STAMP): package-lock.json scripts/setup.sh ## Install Debian packages, Node 24 and npm packages
+product: $(GENERATED) ## Build the addon and the programs of a release, without tests of C++
+	@scripts/build-native.sh release $(PRODUCT)
+
+setup: $(STAMP) build/.packages-all ## Install Node 24, npm packages and the Debian packages of all suites
+
+$(STAMP): package-lock.json scripts/setup.sh
 	@scripts/setup.sh
-	@mkdir -p build && touch $(STAMP)
+	@mkdir -p build && touch $@
+
+# Packages that some targets need besides those of the build.
+test test-unit test-native test-slow test-asan test-tsan test-upgrade test-rdma test-fio test-autoscalers lint format smoke e2e bench bench-quick bench-pods bench-scale soak: build/.packages-gate
+test-slow smoke e2e cluster image release test-autoscalers bench bench-quick bench-pods bench-scale soak: build/.packages-programs
+smoke e2e cluster image release bench-pods: build/.packages-cluster
+e2e release kubectl-hearth test-python: build/.packages-release
+wheel release test-python test-slow bench bench-quick: build/.packages-python
+test-slow e2e: build/.packages-pages
+test-asan test-tsan fuzz: build/.packages-sanitizers
+test-fio: build/.packages-fio
+tidy: build/.packages-tidy
+test-all: build/.packages-all
+
+build/.packages-%: scripts/setup.sh | $(STAMP)
+	@scripts/setup.sh $*
+	@touch $@
 
 $(GENERATED): package.json scripts/generate-constants.ts scripts/generate-protocols.ts $(shell find proto -type f) | $(STAMP)
 	@npm run --silent generate

@@ -1,28 +1,37 @@
 #!/usr/bin/env bash
 # Brings a Debian 12 machine to where everything builds: Debian packages, Node 24 and npm packages.
 # Without root it installs what it can and names what is missing.
+# Usage: setup.sh [GROUP... | all]: the packages of these groups; without one, all that `make run` needs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-packages=(
-  clang-19 libclang-rt-19-dev llvm-19 libstdc++-12-dev ccache cmake ninja-build pkg-config git ca-certificates
-  liburing-dev libibverbs-dev libcurl4-openssl-dev libssl-dev zlib1g-dev libgtest-dev libgmock-dev
-  clang-format clang-tidy-19
-  # The wheel: headers of CPython's stable interface, and its build's virtual environment.
-  python3-dev python3-venv
-  curl openssl fuse3 iproute2 attr nginx-light dosfstools e2fsprogs
+# What builds and runs Hearth, then what single suites use besides.
+declare -A groups=(
+  [build]="clang-19 libstdc++-12-dev ccache cmake ninja-build pkg-config git ca-certificates liburing-dev libibverbs-dev
+    libcurl4-openssl-dev libssl-dev zlib1g-dev libgtest-dev libgmock-dev fuse3"
+  # promtool is of prometheus.
+  [gate]="clang-format curl openssl iproute2 attr nginx-light dosfstools e2fsprogs prometheus"
+  [sanitizers]="libclang-rt-19-dev llvm-19"
+  [tidy]="clang-tidy-19"
+  # Headers of CPython's stable interface, and the virtual environments of builds and tests.
+  [python]="python3-dev python3-venv"
   # clients/fio is an engine of it.
-  fio
-  # For the programs of tests: Go calls it for those that link C.
-  gcc
-  buildah debootstrap busybox containernetworking-plugins nftables libseccomp-dev
-  # Releases: images are copied to registries, and those of other processors made, by these; lld links for other processors.
-  skopeo qemu-user-static lld-19
-  # promtool, and Prometheus for the queries of dashboards.
-  prometheus
+  [fio]="fio"
+  # Go calls gcc for the programs of tests that link C.
+  [programs]="gcc libseccomp-dev"
   # The page of `kubectl hearth ui`, and pictures of dashboards.
-  chromium
+  [pages]="chromium"
+  [cluster]="buildah debootstrap busybox containernetworking-plugins nftables qemu-user-static"
+  # skopeo copies images to registries; lld links for other processors.
+  [release]="skopeo qemu-user-static lld-19"
 )
+wanted=("${@:-build}")
+if [[ ${wanted[*]} == all ]]; then wanted=("${!groups[@]}"); fi
+packages=()
+for group in "${wanted[@]}"; do
+  read -r -d '' -a more <<<"${groups[$group]}" || true
+  packages+=("${more[@]}")
+done
 
 missing=()
 for package in "${packages[@]}"; do
@@ -44,6 +53,8 @@ if ((${#missing[@]})); then
     exit 1
   fi
 fi
+
+if (($#)); then exit; fi
 
 # Not `npm ci`: it refuses a lock file that leaves out optional packages of platforms that a registry does not
 # offer. All direct dependencies are pinned exactly, the others by the lock file, which is kept.
