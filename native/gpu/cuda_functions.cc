@@ -5,42 +5,6 @@
 namespace hearth {
 namespace {
 
-Status fill(const DynamicLibrary& library, CudaFunctions& cuda) {
-  for (const Status& status :
-       {library.load("cuInit", cuda.init),
-        library.load("cuDriverGetVersion", cuda.driverGetVersion),
-        library.load("cuDeviceGetCount", cuda.deviceGetCount),
-        library.load("cuDeviceGet", cuda.deviceGet),
-        library.load("cuDeviceGetName", cuda.deviceGetName),
-        library.load("cuDeviceTotalMem_v2", cuda.deviceTotalMemory),
-        library.load("cuDeviceGetAttribute", cuda.deviceGetAttribute),
-        library.load("cuGetErrorString", cuda.getErrorString),
-        library.load("cuDevicePrimaryCtxRetain", cuda.primaryContextRetain),
-        library.load("cuDevicePrimaryCtxRelease_v2", cuda.primaryContextRelease),
-        library.load("cuCtxPushCurrent_v2", cuda.contextPushCurrent),
-        library.load("cuCtxPopCurrent_v2", cuda.contextPopCurrent),
-        library.load("cuMemAlloc_v2", cuda.memoryAllocate),
-        library.load("cuMemFree_v2", cuda.memoryFree),
-        library.load("cuMemHostAlloc", cuda.hostAllocate),
-        library.load("cuMemFreeHost", cuda.hostFree),
-        library.load("cuPointerGetAttribute", cuda.pointerGetAttribute),
-        library.load("cuStreamCreate", cuda.streamCreate),
-        library.load("cuStreamSynchronize", cuda.streamSynchronize),
-        library.load("cuStreamDestroy_v2", cuda.streamDestroy),
-        library.load("cuMemcpyHtoDAsync_v2", cuda.copyToDevice),
-        library.load("cuMemcpyDtoHAsync_v2", cuda.copyToHost),
-        library.load("cuEventCreate", cuda.eventCreate),
-        library.load("cuEventRecord", cuda.eventRecord),
-        library.load("cuEventSynchronize", cuda.eventSynchronize),
-        library.load("cuEventDestroy_v2", cuda.eventDestroy)}) {
-    if (!status.ok()) return status;
-  }
-  if (!library.load("cuMemGetHandleForAddressRange", cuda.memoryGetHandleForAddressRange).ok()) {
-    cuda.memoryGetHandleForAddressRange = nullptr;
-  }
-  return {};
-}
-
 struct Meaning {
   ErrorCode code;
   const char* advice;
@@ -82,6 +46,43 @@ Meaning meaningOf(int result) {
 
 }  // namespace
 
+Result<CudaFunctions> findCuda(const DynamicLibrary& library) {
+  CudaFunctions cuda{};
+  for (const Status& status :
+       {library.load("cuInit", cuda.init),
+        library.load("cuDriverGetVersion", cuda.driverGetVersion),
+        library.load("cuDeviceGetCount", cuda.deviceGetCount),
+        library.load("cuDeviceGet", cuda.deviceGet),
+        library.load("cuDeviceGetName", cuda.deviceGetName),
+        library.load("cuDeviceTotalMem_v2", cuda.deviceTotalMemory),
+        library.load("cuDeviceGetAttribute", cuda.deviceGetAttribute),
+        library.load("cuGetErrorString", cuda.getErrorString),
+        library.load("cuDevicePrimaryCtxRetain", cuda.primaryContextRetain),
+        library.load("cuDevicePrimaryCtxRelease_v2", cuda.primaryContextRelease),
+        library.load("cuCtxPushCurrent_v2", cuda.contextPushCurrent),
+        library.load("cuCtxPopCurrent_v2", cuda.contextPopCurrent),
+        library.load("cuMemAlloc_v2", cuda.memoryAllocate),
+        library.load("cuMemFree_v2", cuda.memoryFree),
+        library.load("cuMemHostAlloc", cuda.hostAllocate),
+        library.load("cuMemFreeHost", cuda.hostFree),
+        library.load("cuPointerGetAttribute", cuda.pointerGetAttribute),
+        library.load("cuStreamCreate", cuda.streamCreate),
+        library.load("cuStreamSynchronize", cuda.streamSynchronize),
+        library.load("cuStreamDestroy_v2", cuda.streamDestroy),
+        library.load("cuMemcpyHtoDAsync_v2", cuda.copyToDevice),
+        library.load("cuMemcpyDtoHAsync_v2", cuda.copyToHost),
+        library.load("cuEventCreate", cuda.eventCreate),
+        library.load("cuEventRecord", cuda.eventRecord),
+        library.load("cuEventSynchronize", cuda.eventSynchronize),
+        library.load("cuEventDestroy_v2", cuda.eventDestroy)}) {
+    if (!status.ok()) return status.error();
+  }
+  if (!library.load("cuMemGetHandleForAddressRange", cuda.memoryGetHandleForAddressRange).ok()) {
+    cuda.memoryGetHandleForAddressRange = nullptr;
+  }
+  return cuda;
+}
+
 Result<CudaFunctions> loadCuda(const std::string& name) {
   Result<DynamicLibrary> library = DynamicLibrary::open(name);
   if (!library.ok()) {
@@ -89,22 +90,24 @@ Result<CudaFunctions> loadCuda(const std::string& name) {
                  library.error().message +
                      "; install the NVIDIA driver, in a container use the NVIDIA runtime"};
   }
-  CudaFunctions cuda{};
-  const Status filled = fill(*library, cuda);
-  if (!filled.ok()) {
+  Result<CudaFunctions> cuda = findCuda(*library);
+  if (!cuda.ok()) {
     return Error{ErrorCode::kUnsupported,
-                 filled.error().message + "; update the NVIDIA driver to 525 (CUDA 12) or later"};
+                 cuda.error().message + "; update the NVIDIA driver to 525 (CUDA 12) or later"};
   }
   library->keepLoaded();
   return cuda;
 }
 
-Error cudaError(const CudaFunctions& cuda, const char* call, int result) {
+std::string cudaFailure(const CudaFunctions& cuda, const char* call, int result) {
   const char* text = nullptr;
   if (cuda.getErrorString(result, &text) != kCudaSuccess || text == nullptr) text = "unknown error";
+  return std::string(call) + " failed: " + text + " (" + std::to_string(result) + ")";
+}
+
+Error cudaError(const CudaFunctions& cuda, const char* call, int result) {
   const Meaning meaning = meaningOf(result);
-  return {meaning.code, std::string(call) + " failed: " + text + " (" + std::to_string(result) +
-                            ")" + meaning.advice};
+  return {meaning.code, cudaFailure(cuda, call, result) + meaning.advice};
 }
 
 }  // namespace hearth

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/dynamic_library.h"
 #include "base/result.h"
 
 namespace hearth {
@@ -83,11 +84,18 @@ struct CudaFunctions {
                                         int type, unsigned long long flags);
 };
 
+// The functions of the library; kUnsupported, with the name of a function that it lacks. Any
+// thread.
+[[nodiscard]] Result<CudaFunctions> findCuda(const DynamicLibrary& library);
+
 // Loads the library, which stays in the process. kNotFound, kUnsupported (a function is missing:
 // the driver is too old); the message gives the next step. Any thread.
 [[nodiscard]] Result<CudaFunctions> loadCuda(const std::string& name);
 
-// "cuMemAlloc failed: out of memory (2)", with the next step where one is known.
+// "cuMemAlloc failed: out of memory (2)".
+[[nodiscard]] std::string cudaFailure(const CudaFunctions& cuda, const char* call, int result);
+
+// The same as an error, with the next step where one is known.
 [[nodiscard]] Error cudaError(const CudaFunctions& cuda, const char* call, int result);
 
 // `result` as a Status.

@@ -40,8 +40,7 @@ Result<CufileOpened> describe(const CufileFunctions& cufile) {
                                                         std::to_string(module.majorVersion) + "." +
                                                         std::to_string(module.minorVersion)};
   }
-  if ((module.statusFlags & kCufileNvmePeerToPeer) != 0 ||
-      (properties.features & kCufilePeerToPeer) != 0) {
+  if (isPeerToPeer(properties)) {
     return CufileOpened{CufileTransport::kPeerToPeer, name + " by PCI P2PDMA"};
   }
   return Error{ErrorCode::kUnsupported,

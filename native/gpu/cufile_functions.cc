@@ -7,25 +7,6 @@
 namespace hearth {
 namespace {
 
-Status fill(const DynamicLibrary& library, CufileFunctions& cufile) {
-  for (const Status& status :
-       {library.load("cuFileDriverOpen", cufile.driverOpen),
-        library.load("cuFileDriverGetProperties", cufile.driverGetProperties),
-        library.load("cuFileHandleRegister", cufile.handleRegister),
-        library.load("cuFileHandleDeregister", cufile.handleDeregister),
-        library.load("cuFileBufRegister", cufile.bufferRegister),
-        library.load("cuFileBufDeregister", cufile.bufferDeregister),
-        library.load("cuFileRead", cufile.read), library.load("cuFileWrite", cufile.write)}) {
-    if (!status.ok()) return status;
-  }
-  if (!library.load("cuFileGetVersion", cufile.getVersion).ok()) cufile.getVersion = nullptr;
-  if (!library.load("cuFileSetParameterBool", cufile.setParameterBool).ok()) {
-    cufile.setParameterBool = nullptr;
-  }
-  if (library.load("cuFileDriverClose_v2", cufile.driverClose).ok()) return {};
-  return library.load("cuFileDriverClose", cufile.driverClose);
-}
-
 struct CufileMeaning {
   int code;
   ErrorCode as;
@@ -83,16 +64,38 @@ CufileMeaning cufileMeaningOf(int code) {
 
 }  // namespace
 
+Result<CufileFunctions> findCufile(const DynamicLibrary& library) {
+  CufileFunctions cufile{};
+  for (const Status& status :
+       {library.load("cuFileDriverOpen", cufile.driverOpen),
+        library.load("cuFileDriverGetProperties", cufile.driverGetProperties),
+        library.load("cuFileHandleRegister", cufile.handleRegister),
+        library.load("cuFileHandleDeregister", cufile.handleDeregister),
+        library.load("cuFileBufRegister", cufile.bufferRegister),
+        library.load("cuFileBufDeregister", cufile.bufferDeregister),
+        library.load("cuFileRead", cufile.read), library.load("cuFileWrite", cufile.write)}) {
+    if (!status.ok()) return status.error();
+  }
+  if (!library.load("cuFileGetVersion", cufile.getVersion).ok()) cufile.getVersion = nullptr;
+  if (!library.load("cuFileSetParameterBool", cufile.setParameterBool).ok()) {
+    cufile.setParameterBool = nullptr;
+  }
+  if (library.load("cuFileDriverClose_v2", cufile.driverClose).ok()) return cufile;
+  const Status closes = library.load("cuFileDriverClose", cufile.driverClose);
+  if (!closes.ok()) return closes.error();
+  return cufile;
+}
+
 Result<CufileFunctions> loadCufile(const std::string& name) {
   Result<DynamicLibrary> library = DynamicLibrary::open(name);
   if (!library.ok()) {
     return Error{library.code(),
                  library.error().message + "; install libcufile of CUDA 12.9 or later"};
   }
-  CufileFunctions cufile{};
-  if (const Status filled = fill(*library, cufile); !filled.ok()) {
+  Result<CufileFunctions> cufile = findCufile(*library);
+  if (!cufile.ok()) {
     return Error{ErrorCode::kUnsupported,
-                 filled.error().message + "; install libcufile of CUDA 12.9 or later"};
+                 cufile.error().message + "; install libcufile of CUDA 12.9 or later"};
   }
   library->keepLoaded();
   return cufile;

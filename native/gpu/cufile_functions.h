@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <string>
 
+#include "base/dynamic_library.h"
 #include "base/result.h"
 
 namespace hearth {
@@ -42,6 +43,11 @@ inline constexpr unsigned kCufileNvme = 1U << 4;
 inline constexpr unsigned kCufileNvmePeerToPeer = 1U << 11;  // until 1.14
 inline constexpr unsigned kCufileCompatibilityAllowed = 1U << 1;
 inline constexpr unsigned kCufilePeerToPeer = 1U << 4;  // since 1.20
+// True: cuFile reaches NVMe by PCI P2PDMA.
+[[nodiscard]] inline bool isPeerToPeer(const CufileProperties& properties) {
+  return (properties.nvidiaFs.statusFlags & kCufileNvmePeerToPeer) != 0 ||
+         (properties.features & kCufilePeerToPeer) != 0;
+}
 // CUFileBoolConfigParameter_t.
 inline constexpr int kCufileAllowCompatibility = 1;
 inline constexpr int kCufileForceCompatibility = 2;
@@ -78,6 +84,10 @@ struct CufileFunctions {
   // Before driverOpen(). Null before 1.14.
   CufileStatus (*setParameterBool)(int parameter, bool value);
 };
+
+// The functions of the library; kUnsupported, with the name of a function that it lacks. Any
+// thread.
+[[nodiscard]] Result<CufileFunctions> findCufile(const DynamicLibrary& library);
 
 // Loads the library, which stays in the process. kNotFound, kUnsupported; the message gives the
 // next step. Any thread.

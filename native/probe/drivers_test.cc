@@ -61,8 +61,8 @@ TEST(Drivers, aFailedStartReportsItsReason) {
   EXPECT_NE(rows["verbs"].advice.find("ib_uverbs"), std::string::npos);
   EXPECT_EQ(rows["cuda"].detail, "cuInit failed: no device was found (100)");
   EXPECT_EQ(rows["cufile"].detail,
-            "cuFileDriverOpen failed: the nvidia-fs driver is not loaded and compatibility mode is "
-            "off (5001)");
+            "cuFileDriverOpen failed: nvidia-fs is not loaded and compatibility mode is off; "
+            "`modprobe nvidia-fs`, or use PCI P2PDMA (5001)");
   for (const auto& [name, row] : rows) EXPECT_EQ(row.status, ProbeStatus::kMissing) << name;
 }
 

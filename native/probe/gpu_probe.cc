@@ -1,6 +1,7 @@
 #include <sstream>
 
 #include "base/dynamic_library.h"
+#include "gpu/cuda_functions.h"
 #include "probe/probes.h"
 #include "probe/sizes.h"
 
@@ -12,39 +13,8 @@ namespace {
 constexpr const char* kVendor = "0x10de";
 constexpr const char* kHostServes = "Bytes go to host memory only. ";
 
-// CUDA driver API (cuda.h): all functions return CUresult, 0 for success.
-struct CudaFunctions {
-  int (*init)(unsigned flags);
-  int (*driverGetVersion)(int* version);
-  int (*deviceGetCount)(int* count);
-  int (*deviceGet)(int* device, int ordinal);
-  int (*deviceGetName)(char* name, int length, int device);
-  int (*deviceTotalMemory)(std::size_t* bytes, int device);
-  int (*getErrorString)(int error, const char** text);
-};
-
-Result<CudaFunctions> loadCuda(const DynamicLibrary& library) {
-  CudaFunctions cuda{};
-  for (const Status& status : {library.load("cuInit", cuda.init),
-                               library.load("cuDriverGetVersion", cuda.driverGetVersion),
-                               library.load("cuDeviceGetCount", cuda.deviceGetCount),
-                               library.load("cuDeviceGet", cuda.deviceGet),
-                               library.load("cuDeviceGetName", cuda.deviceGetName),
-                               library.load("cuDeviceTotalMem_v2", cuda.deviceTotalMemory),
-                               library.load("cuGetErrorString", cuda.getErrorString)}) {
-    if (!status.ok()) return status.error();
-  }
-  return cuda;
-}
-
 Probe cudaRow(ProbeStatus status, std::string detail, std::string advice) {
   return {"cuda", status, std::move(detail), std::move(advice)};
-}
-
-std::string cudaError(const CudaFunctions& cuda, const char* call, int error) {
-  const char* text = nullptr;
-  if (cuda.getErrorString(error, &text) != 0 || text == nullptr) text = "unknown error";
-  return std::string(call) + " failed: " + text + " (" + std::to_string(error) + ")";
 }
 
 }  // namespace
@@ -90,14 +60,14 @@ std::vector<Probe> probeCuda(const std::string& name, const Stage& stage) {
                 std::string(kHostServes) +
                     "Install the NVIDIA driver; in a container use the NVIDIA container runtime.")};
   }
-  const Result<CudaFunctions> cuda = loadCuda(*library);
+  const Result<CudaFunctions> cuda = findCuda(*library);
   if (!cuda.ok()) {
     return {cudaRow(ProbeStatus::kMissing, cuda.error().message,
                     std::string(kHostServes) + "Update the NVIDIA driver.")};
   }
   stage("cuInit");
   if (const int error = cuda->init(0); error != 0) {
-    return {cudaRow(ProbeStatus::kMissing, cudaError(*cuda, "cuInit", error),
+    return {cudaRow(ProbeStatus::kMissing, cudaFailure(*cuda, "cuInit", error),
                     std::string(kHostServes) +
                         "The library must belong to the loaded kernel module: compare "
                         "/proc/driver/nvidia/version and `nvidia-smi`.")};
@@ -106,7 +76,7 @@ std::vector<Probe> probeCuda(const std::string& name, const Stage& stage) {
   int count = 0;
   stage("cuDeviceGetCount");
   if (const int error = cuda->deviceGetCount(&count); error != 0) {
-    return {cudaRow(ProbeStatus::kMissing, cudaError(*cuda, "cuDeviceGetCount", error),
+    return {cudaRow(ProbeStatus::kMissing, cudaFailure(*cuda, "cuDeviceGetCount", error),
                     std::string(kHostServes) + "Look at `nvidia-smi` and `dmesg`.")};
   }
   cuda->driverGetVersion(&version);

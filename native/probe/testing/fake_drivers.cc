@@ -75,6 +75,33 @@ CufileError cuFileHandleRegister(void**, void*) { return {0, 0}; }
 #if !defined(FAULT_SYMBOL)
 CufileError cuFileBufRegister(const void*, std::size_t, int) { return {0, 0}; }
 #endif
+
+// Not called by a probe; a library without them is of no use.
+#define NOT_CALLED(name) \
+  int name() { return 0; }
+NOT_CALLED(cuDeviceGetAttribute)
+NOT_CALLED(cuDevicePrimaryCtxRetain)
+NOT_CALLED(cuDevicePrimaryCtxRelease_v2)
+NOT_CALLED(cuCtxPushCurrent_v2)
+NOT_CALLED(cuCtxPopCurrent_v2)
+NOT_CALLED(cuMemAlloc_v2)
+NOT_CALLED(cuMemFree_v2)
+NOT_CALLED(cuMemHostAlloc)
+NOT_CALLED(cuMemFreeHost)
+NOT_CALLED(cuPointerGetAttribute)
+NOT_CALLED(cuStreamCreate)
+NOT_CALLED(cuStreamSynchronize)
+NOT_CALLED(cuStreamDestroy_v2)
+NOT_CALLED(cuMemcpyHtoDAsync_v2)
+NOT_CALLED(cuMemcpyDtoHAsync_v2)
+NOT_CALLED(cuEventCreate)
+NOT_CALLED(cuEventRecord)
+NOT_CALLED(cuEventSynchronize)
+NOT_CALLED(cuEventDestroy_v2)
+NOT_CALLED(cuFileHandleDeregister)
+NOT_CALLED(cuFileBufDeregister)
+NOT_CALLED(cuFileRead)
+NOT_CALLED(cuFileWrite)
 // NOLINTEND(readability-identifier-naming)
 
 }  // extern "C"
