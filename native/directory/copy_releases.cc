@@ -12,8 +12,8 @@ constexpr auto kConfirmSilence = std::chrono::milliseconds(300);
 
 }  // namespace
 
-// One that is asked, and waits for its turn or for what others say. Who asked may have its answer
-// before.
+// A question that waits for its turn or for the answers of other agents. Its asker may have got an
+// answer before.
 struct CopyReleases::Pending {
   Pending(Reactor& reactor, std::string asker, DirectoryRequest about, Clock::time_point deadline)
       : node(std::move(asker)), request(std::move(about)), until(deadline), answered(reactor) {}

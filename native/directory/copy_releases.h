@@ -52,8 +52,8 @@ class CopyReleases {
   CopyReleases(DirectoryPorts ports, DirectoryService& service)
       : ports_(ports), service_(service) {}
 
-  // `node` asks (or we ourselves). What it knows of others and cannot confirm is as if it was not
-  // there: then no leave is given. Answers within kAnswersIn.
+  // `node`, which may be this agent, asks. The service counts a copy that it cannot confirm as
+  // absent, and then gives no leave. Answers within kAnswersIn.
   [[nodiscard]] Task<ReleaseAnswer> release(std::string node, DirectoryRequest request);
 
  private:

@@ -38,8 +38,8 @@ class LocalChunks {
 struct DirectoryCounters {
   std::atomic<std::uint64_t> bypassed{0};  // granted because no directory answered
   // Agents that did not answer in time: as the directory, which a stand-in was asked for then, or
-  // for their part in a directory that was being made. What they know was left out, so the origin
-  // may be read twice.
+  // for their part in a directory that was being made. The directory left their chunks out, so
+  // agents may read the origin twice.
   std::atomic<std::uint64_t> unanswered{0};
 };
 

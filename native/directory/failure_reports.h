@@ -1,5 +1,5 @@
-// Which agents could lately not get which chunk of one key from which of its holders. What one
-// reports of another holds for itself alone: its own disk, its own link or a partition between the
+// Which agents could lately not get which chunk of one key from which of its holders. A report of
+// one about another holds for itself alone: its own disk, its own link or a partition between the
 // two may be the cause, and all others read on, however many report it. Pure: not thread-safe, no
 // clock of its own.
 #pragma once

@@ -170,8 +170,8 @@ class KeyDirectory {
   // its grants.
   void report(const std::string& node, const AgentReport& report, TimePoint now);
 
-  // Agents of whom several others say that they do not give what they hold, and who were not asked
-  // for it lately: now they are. What they answer is for correct() or unanswered().
+  // Agents that several others report as not giving their chunks, and that the directory has not
+  // asked lately. The caller asks them now, and calls correct() or unanswered() with the outcome.
   [[nodiscard]] std::vector<std::string> suspects(TimePoint now);
   // `node` said that it holds this and nothing else when it was asked, at `asked`; what it has
   // reported since is newer.
@@ -231,12 +231,12 @@ class KeyDirectory {
   // Drops what no longer holds now that the asker asks for the chunk again.
   void dropStale(const std::string& asker, std::uint32_t chunk, Intent intent,
                  const FailureReport& failure, TimePoint now);
-  // Who has the chunk soon, although no agent holds it that could give it now; may grant it to the
-  // asker. `answer` notes that it may be read there while it comes.
+  // The agent that has the chunk soon, although no holder could give it now; may grant the chunk to
+  // the asker. `answer` notes that the asker may read it there while it comes.
   [[nodiscard]] std::string soonAt(const std::string& asker, std::uint32_t chunk, Intent intent,
                                    const Holding& holding, const FailureReport& failure,
                                    TimePoint now, LocateAnswer& answer);
-  // Grants the chunk to the asker if no other fetches it; who fetches it now, if any agent does.
+  // Grants the chunk to the asker if no other fetches it. Returns the agent that fetches it now.
   [[nodiscard]] std::string fetcherFor(const std::string& asker, std::uint32_t chunk, Intent intent,
                                        const FailureReport& failure, TimePoint now);
 

@@ -24,7 +24,7 @@ struct AdvicePaceTest : testing::Test {
       mounts += mountsPerSecond / 100;
       for (const auto& [name, perSecond] : readers) pace.noteRead(pod(name), perSecond / 100, now);
       for (const std::string& name : advisers) {
-        // What it could bring without a limit: 16 MiB a tick.
+        // Without a limit a pod would bring 16 MiB a tick.
         for (int piece = 0; piece < 16; ++piece) {
           if (pace.tryTake(pod(name), kMiB, now) != Clock::duration::zero()) break;
           if (tick >= 200) bytes[name] += kMiB;

@@ -38,8 +38,8 @@ class FairPermits {
   [[nodiscard]] Waiter acquire(const std::string& owner) { return Waiter{*this, owner, {}}; }
   void release(const std::string& owner);
 
-  // There are so many from now on. What is held beyond that stays with those who hold it, and goes
-  // to no others when it comes back.
+  // There are so many from now on. Holders keep permits beyond that number; a permit that they
+  // release then goes to no other.
   void resize(std::size_t permits);
   [[nodiscard]] std::size_t permits() const { return static_cast<std::size_t>(permits_); }
   // None is free.

@@ -23,7 +23,7 @@ class GzipBody {
   // returned. So a body that would grow without end costs no more than what is taken.
   [[nodiscard]] bool add(std::span<const std::byte> bytes,
                          const std::function<bool(std::span<const std::byte>)>& take);
-  // kEnded: the checksum and size at the end were right. What comes behind the end is malformed.
+  // kEnded: the checksum and size at the end were right. Bytes behind the end are malformed.
   [[nodiscard]] State state() const { return state_; }
 
  private:

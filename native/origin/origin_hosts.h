@@ -27,7 +27,7 @@ class OriginHosts {
     return connections < 8 ? 1 : connections / 8;
   }
 
-  // Of a URL, which checkUrl() has accepted. What is forgotten lives on for who has it.
+  // Of a URL, which checkUrl() has accepted. A forgotten host lives on for callers that have it.
   [[nodiscard]] std::shared_ptr<OriginHost> of(const std::string& url);
 
   [[nodiscard]] std::vector<OriginHostStatistics> statistics() const;

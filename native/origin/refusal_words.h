@@ -13,8 +13,8 @@ namespace hearth {
 [[nodiscard]] std::string errorCodeOf(std::string_view document);
 
 // The code and message of an S3 error, the title of a page, or the beginning of plain text, at most
-// 200 bytes of printable ASCII; empty for none. What may be a secret that the server repeats (a
-// query, a signature, a key) is left out: the text of runs of 28 letters and digits or more, and
+// 200 bytes of printable ASCII; empty for none. The function leaves out secrets that the server may
+// repeat (a query, a signature, a key): the text of runs of 28 letters and digits or more, and
 // all behind '?' or '&'.
 [[nodiscard]] std::string refusalWords(std::string_view body);
 
