@@ -31,7 +31,7 @@ Task<Status> awaitFirstOnceItIsAskedFor(Engine& engine, ContentKey key) {
     const std::shared_ptr<KeyFetch> fetch = shard.wanted->find(key);
     if (fetch == nullptr) return false;
     const auto flight = fetch->flights.find(0);
-    return flight != fetch->flights.end() && flight->second->asking != nullptr;
+    return flight != fetch->flights.end() && flight->second->state() == ChunkFlight::State::kAsking;
   };
   while (!asked()) co_await shard.reactor->sleep(std::chrono::milliseconds(1));
   const Status awaited = co_await shard.fetcher->awaitChunk(key, 0);
@@ -78,7 +78,8 @@ struct HeldBack {
     rate->charge(1u << 20);
     FetchOptions options{.priority = Priority::kBackground, .rate = rate};
     shard.gate->spawn(fetch(shard, *opened, std::move(options)));
-    while (!(*opened)->flights.contains(0) || !(*opened)->flights.at(0)->fromPeer)
+    while (!(*opened)->flights.contains(0) ||
+           (*opened)->flights.at(0)->state() != ChunkFlight::State::kFromPeer)
       co_await shard.reactor->sleep(std::chrono::milliseconds(1));
     const Status awaited = co_await shard.fetcher->awaitChunk((*opened)->key(), 0);
     const bool onItsWay = (*opened)->flights.contains(0);

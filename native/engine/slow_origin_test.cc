@@ -48,7 +48,7 @@ struct Underway {
     co_await shard.reactor->enter();
     std::size_t sum = 0;
     for (const auto& [chunk, flight] : shard.wanted->find(key)->flights) {
-      if (!flight->fromOrigin) continue;
+      if (flight->state() != ChunkFlight::State::kFromOrigin) continue;
       ++sum;
       if (waiting) shard.gate->spawn(wait(chunk));
     }

@@ -21,11 +21,11 @@ Task<void> dropAll(KeyFetch& shared) {
   // Chunks on their way to the cache file would be claimed after the others have been dropped.
   std::vector<std::shared_ptr<ChunkFlight>> storing;
   for (const auto& [chunk, flight] : shared.flights) {
-    if (flight->storing()) storing.push_back(flight);
+    if (flight->state() == ChunkFlight::State::kLanded) storing.push_back(flight);
   }
   const Clock::time_point until = Clock::now() + kPeerTimeout;
   for (const std::shared_ptr<ChunkFlight>& flight : storing) {
-    [[maybe_unused]] const bool stored = co_await flight->ended.waitUntil(until);
+    [[maybe_unused]] const bool stored = co_await flight->endingUntil(until);
   }
   shared.cache->discard();
   shared.loaded.clear();
@@ -66,14 +66,16 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
   while ((granted & bitOf(first)) == 0) ++first;
   std::uint32_t end = first;
   while (end < state.chunks.end() && (granted & bitOf(end)) != 0) {
-    state.flight(end++).fromOrigin = state.named;
+    if (state.named) state.flight(end).enter(ChunkFlight::State::kFromOrigin);
+    ++end;
   }
   std::vector<std::shared_ptr<LoadedChunk>> chunks;
   for (std::uint32_t chunk = first; chunk < end; ++chunk) {
     chunks.push_back(loadInto(ports_.reactor, std::move(memory[chunk - first]),
                               static_cast<std::size_t>(state.fetch->chunkSize(chunk))));
-    if (state.named && !ports_.directory.alone())
-      state.flight(chunk).arrival = std::make_shared<ChunkArrival>(ports_.reactor, chunks.back());
+    ChunkFlight& flight = state.flight(chunk);
+    if (flight.state() == ChunkFlight::State::kFromOrigin && !ports_.directory.alone())
+      flight.offer(std::make_shared<ChunkArrival>(ports_.reactor, chunks.back()));
   }
   SourceRequest request({ports_.reactor, ports_.gate, ports_.lanes, ports_.ofOrigin, ports_.events,
                          state.unwantedQuery()},
@@ -93,7 +95,7 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
   if (request.firstLacks()) file.dataset->originLacksFiles.store(true);
   if (status.code() == ErrorCode::kOriginChanged) {
     reportChanged(file, status.error());
-    // What a stream brought before may be of either state; all of it came by that, or since.
+    // The stream may have brought bytes of either state; all bytes here came by it, or since.
     if (state.options.stream != nullptr && !file.about.sourceDigest) {
       Task<void> dropping = dropAll(shared);
       co_await dropping;
@@ -145,7 +147,7 @@ Task<Status> Fetcher::originRequest(RunState& state, SourceRequest& request, std
   for (std::uint32_t at = 0; at < chunks.size(); ++at) {
     const std::span<std::byte> bytes = chunks[at]->bytes;
     const std::size_t most =
-        state.flight(first + at).arrival != nullptr ? kArrivingBytes : bytes.size();
+        state.flight(first + at).arrival() != nullptr ? kArrivingBytes : bytes.size();
     for (std::size_t begin = 0; begin < bytes.size(); begin += most) {
       pieces.push_back(bytes.subspan(begin, std::min(most, bytes.size() - begin)));
       chunkOf.push_back(at);
@@ -158,7 +160,7 @@ Task<Status> Fetcher::originRequest(RunState& state, SourceRequest& request, std
     if (state.options.counters)
       state.options.counters->originBytes.fetch_add(bytes, std::memory_order_relaxed);
     std::ranges::copy(checksums, std::back_inserter(chunks[at]->checksums));
-    if (const auto& arrival = state.flight(first + at).arrival) arrival->advance(bytes);
+    if (const auto& arrival = state.flight(first + at).arrival()) arrival->advance(bytes);
     const bool last = piece + 1 == chunkOf.size() || chunkOf[piece + 1] != at;
     if (last) land(state, first + at, chunks[at], ports_.ofOrigin);
   };
@@ -264,10 +266,7 @@ struct Fetcher::PeerRead {
   Event ended;
 
   // The chunk has come from elsewhere, or its run has ended without it.
-  [[nodiscard]] bool isOver() const {
-    const ChunkFlight& flight = run->flight(chunk);
-    return flight.landed.isSet() || flight.ended.isSet();
-  }
+  [[nodiscard]] bool isOver() const { return run->flight(chunk).isOver(); }
 };
 
 Task<void> Fetcher::carryOut(std::shared_ptr<PeerRead> read, PeerRange range) {
@@ -282,11 +281,8 @@ Task<void> Fetcher::carryOut(std::shared_ptr<PeerRead> read, PeerRange range) {
     ports_.counters.peerBytes.fetch_add(size, std::memory_order_relaxed);
     if (state.options.counters)
       state.options.counters->peerBytes.fetch_add(size, std::memory_order_relaxed);
-    if (!read->isOver()) {
-      state.fetch->shared->rounds->gaveOthers();
-      land(state, read->chunk, read->loaded,
-           read->terms.granted ? ports_.ofOrigin : ports_.ofPeers);
-    }
+    if (!read->isOver()) state.fetch->shared->rounds->gaveOthers();
+    land(state, read->chunk, read->loaded, read->terms.granted ? ports_.ofOrigin : ports_.ofPeers);
   }
   read->loaded.reset();
   read->ended.set();
@@ -298,7 +294,7 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
     status = Error{ErrorCode::kUnavailable, node + " has given no chunk lately; others have it"};
     co_return;
   }
-  state.flight(chunk).fromPeer = true;
+  if (!state.flight(chunk).enter(ChunkFlight::State::kFromPeer)) co_return;
   if (!memory) {
     BufferPool& pool = terms.granted ? ports_.ofOrigin : ports_.ofPeers;
     Task<std::vector<ChunkBuffer>> acquiring = pool.acquire(*state.urgency, 1, state.options.rank);
@@ -335,13 +331,13 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
     }
   }
   status = read->status;
-  if (status.ok() || read->isOver()) co_return;
-  state.flight(chunk).fromPeer = false;
-  state.flight(chunk).leave();
+  if (!status.ok() && !read->isOver()) state.flight(chunk).enter(ChunkFlight::State::kWaiting);
 }
 
 void Fetcher::land(RunState& state, std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded,
                    BufferPool& pool) {
+  // An agent that took long has given the chunk meanwhile.
+  if (state.flight(chunk).isOver()) return;
   loaded->publish(state.fetch->key(), chunk);
   state.land(chunk, loaded);
   writeBack_.add({.fetch = state.fetch,

@@ -48,8 +48,8 @@ struct Fetcher::RunState : std::enable_shared_from_this<Fetcher::RunState> {
   std::shared_ptr<Urgency> urgency;
   // The flights that this run was started for; a chunk that was lost again may have a newer flight.
   std::vector<std::shared_ptr<ChunkFlight>> flights;
-  bool abandoned = false;                      // its caller gave it up while it waited
-  bool forgone = false;                        // there was no room, and no reader waits for it yet
+  // Why it ended though nothing failed: kAbandoned or kForgone.
+  std::optional<ChunkFlight::Reason> givenUp;
   std::optional<Clock::time_point> yieldedAt;  // when it first gave its memory to other datasets
   bool named = false;  // the directory may name us to others, who wait for us
 
@@ -76,7 +76,7 @@ struct Fetcher::RunState : std::enable_shared_from_this<Fetcher::RunState> {
   [[nodiscard]] ChunkMask missing() const {
     ChunkMask mask = 0;
     for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
-      if (!fetch->cache->resident(chunk) && !flight(chunk).landed.isSet()) mask |= bitOf(chunk);
+      if (!fetch->cache->resident(chunk) && !flight(chunk).isOver()) mask |= bitOf(chunk);
     }
     return mask;
   }
@@ -105,37 +105,32 @@ struct Fetcher::RunState : std::enable_shared_from_this<Fetcher::RunState> {
     }
     return sum;
   }
-  // Sets the event of our question to the directory; null: the directory has answered.
-  void setAsking(const std::shared_ptr<Event>& asking) {
-    for (const auto& each : flights) each->asking = asking;
+  // For the flights that have not landed.
+  void enter(ChunkFlight::State state) {
+    for (const auto& each : flights) {
+      if (!each->isOver()) each->enter(state);
+    }
   }
   // Lets waiters go on, here and on other agents: the chunk's bytes are in memory and checked.
   void land(std::uint32_t chunk, const std::shared_ptr<LoadedChunk>& loaded) {
     ChunkFlight& landing = flight(chunk);
     fetch->loaded.put(chunk, loaded);
     if (landing.readers != 0) landing.loaded = loaded;
-    landing.fromOrigin = false;
-    landing.fromPeer = false;
-    landing.landed.set();
-    landing.leave();
+    landing.enter(ChunkFlight::State::kLanded);
   }
   // Gives up granted chunks that do not come from the origin now. Agents that wait for us ask the
   // directory, which may have granted them to another agent.
   void giveBack(ChunkMask granted) {
     for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
-      if ((granted & bitOf(chunk)) == 0) continue;
-      flight(chunk).fromOrigin = false;
-      flight(chunk).leave();
+      const bool isOurs = (granted & bitOf(chunk)) != 0 && !flight(chunk).isOver();
+      if (isOurs) flight(chunk).enter(ChunkFlight::State::kWaiting);
     }
   }
   // Ends each flight that has not landed: its chunk will not come, or was in the cache already.
   void end(const Status& status) {
     for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
-      ChunkFlight& ending = flight(chunk);
-      if (ending.landed.isSet()) continue;
-      ending.abandoned = abandoned;
-      ending.forgone = forgone;
-      fetch->shared->end(chunk, ending, status);
+      const ChunkFlight::Reason reason = givenUp.value_or(ChunkFlight::reasonOf(status));
+      if (!flight(chunk).isOver()) fetch->shared->end(chunk, flight(chunk), reason, status);
     }
   }
 };

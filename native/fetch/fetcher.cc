@@ -75,19 +75,22 @@ Task<Status> Fetcher::ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t fir
     bool again = false;
     for (const std::shared_ptr<ChunkFlight>& flight : awaited) {
       if (options.until == FetchOptions::Until::kInMemory) {
-        co_await flight->landed.wait();
-        if (!flight->ended.isSet()) continue;
+        co_await flight->landing();
+        if (!flight->hasEnded()) continue;
       }
-      co_await flight->ended.wait();
-      if (flight->status.ok()) continue;
+      co_await flight->ending();
+      if (flight->status().ok()) continue;
       // Tries again for a chunk that another dataset's credentials did not get, that another reader
       // or job gave up, or that was not to be kept.
-      const bool givenUp = flight->abandoned && !options.unwanted();
-      const bool notTried = options.keep && (flight->declined || flight->forgone);
+      using Reason = ChunkFlight::Reason;
+      const Reason reason = flight->reason();
+      const bool givenUp = reason == Reason::kAbandoned && !options.unwanted();
+      const bool notTried =
+          options.keep && (reason == Reason::kDeclined || reason == Reason::kForgone);
       if (flight->dataset != ours || givenUp || notTried) {
         again = true;
       } else if (status.ok()) {
-        status = flight->status;
+        status = flight->status();
       }
     }
     if (!status.ok()) {
@@ -116,9 +119,10 @@ std::vector<std::shared_ptr<ChunkFlight>> Fetcher::begin(const std::shared_ptr<F
     }
     std::shared_ptr<ChunkFlight>& flight = fetch->flights[chunk];
     const bool others = alone && flight != nullptr && flight->dataset != ours;
+    const bool storing = flight != nullptr && flight->state() == ChunkFlight::State::kLanded;
     // A flight does not bring its chunk again when the chunk was dropped before it was written.
-    const bool lost = flight != nullptr && flight->storing() && !fetch->loaded.find(chunk);
-    if (flight == nullptr || lost || (others && !flight->storing())) {
+    const bool lost = storing && !fetch->loaded.find(chunk);
+    if (flight == nullptr || lost || (others && !storing)) {
       flight = std::make_shared<ChunkFlight>(ports_.reactor, ours);
       addToRuns(runs, chunk);
     } else if (options.priority == Priority::kDemand) {
@@ -145,20 +149,21 @@ Task<Result<std::shared_ptr<LoadedChunk>>> Fetcher::arrive(std::shared_ptr<FileF
     const auto begun = begin(fetch, chunk, chunk + 1, options, alone);
     const std::shared_ptr<ChunkFlight> flight = begun.front();
     ++flight->readers;
-    co_await flight->landed.wait();
+    co_await flight->landing();
     auto loaded = flight->loaded;
     if (--flight->readers == 0) flight->loaded.reset();
     if (loaded != nullptr) co_return loaded;
     alone = flight->dataset != fetch->reference.dataset;
     // The chunk landed before we waited, and was not kept: it is still in memory, or comes again.
-    const bool missed = flight->status.code() == ErrorCode::kOutOfSpace;
-    const bool again =
-        alone || missed || flight->status.ok() || flight->abandoned || flight->forgone;
+    const bool missed = flight->status().code() == ErrorCode::kOutOfSpace;
+    const bool again = alone || missed || flight->status().ok() ||
+                       flight->reason() == ChunkFlight::Reason::kAbandoned ||
+                       flight->reason() == ChunkFlight::Reason::kForgone;
     if (again) continue;
     const std::shared_ptr<Dataset>& dataset = fetch->reference.dataset;
     if (!waiting) waiting.emplace(ports_, dataset);
-    Task<bool> pausing = waiting->again(flight->status.error(), dataset->absence.bound(), wanted);
-    if (!co_await pausing) co_return flight->status.error();
+    Task<bool> pausing = waiting->again(flight->status().error(), dataset->absence.bound(), wanted);
+    if (!co_await pausing) co_return flight->status().error();
   }
   co_return shuttingDown();
 }
@@ -169,10 +174,12 @@ Task<std::shared_ptr<LoadedChunk>> Fetcher::awaitFirst(std::shared_ptr<KeyFetch>
   if (known == fetch->flights.end()) co_return nullptr;
   const std::shared_ptr<ChunkFlight> flight = known->second;
   // The asking agent may hear of our grant before we do.
-  if (const std::shared_ptr<Event> asking = flight->asking; asking && !flight->underWay())
-    co_await asking->wait();
-  if (flight->arrival == nullptr) co_return fetch->storing(chunk);
-  Task<std::shared_ptr<LoadedChunk>> waiting = ChunkArrival::awaitFirst(flight->arrival, bytes);
+  if (flight->state() == ChunkFlight::State::kAsking) {
+    const std::shared_ptr<Event> answered = flight->change();
+    co_await answered->wait();
+  }
+  if (flight->arrival() == nullptr) co_return fetch->storing(chunk);
+  Task<std::shared_ptr<LoadedChunk>> waiting = ChunkArrival::awaitFirst(flight->arrival(), bytes);
   co_return co_await waiting;
 }
 
@@ -185,15 +192,15 @@ Task<Status> Fetcher::awaitChunk(ContentKey key, std::uint32_t chunk) {
     if (known != fetch->flights.end()) {
       const std::shared_ptr<ChunkFlight> flight = known->second;
       // The asking agent may hear of our grant before we do.
-      if (const std::shared_ptr<Event> asking = flight->asking; asking && !flight->underWay()) {
-        co_await asking->wait();
+      if (flight->state() == ChunkFlight::State::kAsking) {
+        const std::shared_ptr<Event> answered = flight->change();
+        co_await answered->wait();
       }
-      if (flight->underWay()) {
-        if (flight->left == nullptr) flight->left = std::make_shared<Event>(ports_.reactor);
-        const std::shared_ptr<Event> leaving = flight->left;
-        co_await leaving->wait();
+      if (flight->isUnderWay()) {
+        const std::shared_ptr<Event> moved = flight->change();
+        co_await moved->wait();
       }
-      if (flight->landed.isSet() && flight->status.ok()) co_return Status();
+      if (flight->isOver() && flight->status().ok()) co_return Status();
     }
   }
   co_return Error{ErrorCode::kTryElsewhere, "the chunk is not on its way to this agent"};

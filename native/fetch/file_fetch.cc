@@ -24,12 +24,13 @@ bool KeyFetch::awaited() const {
 
 bool KeyFetch::coming() const {
   return std::any_of(flights.begin(), flights.end(),
-                     [](const auto& flight) { return !flight.second->landed.isSet(); });
+                     [](const auto& flight) { return !flight.second->isOver(); });
 }
 
 std::shared_ptr<LoadedChunk> KeyFetch::storing(std::uint32_t chunk) const {
   const auto flight = flights.find(chunk);
-  const bool storing = flight != flights.end() && flight->second->storing();
+  const bool storing =
+      flight != flights.end() && flight->second->state() == ChunkFlight::State::kLanded;
   return storing ? loaded.find(chunk) : nullptr;
 }
 
@@ -37,17 +38,15 @@ ChunkMask KeyFetch::held(std::uint32_t stripe) const {
   ChunkMask mask = residentChunks(*cache, stripe).onDisk;
   for (std::uint32_t i = 0; !flights.empty() && i < kChunksPerStripe; ++i) {
     const auto flight = flights.find(stripe * kChunksPerStripe + i);
-    if (flight != flights.end() && flight->second->storing()) mask |= bitOf(i);
+    if (flight != flights.end() && flight->second->state() == ChunkFlight::State::kLanded)
+      mask |= bitOf(i);
   }
   return mask;
 }
 
-void KeyFetch::end(std::uint32_t chunk, ChunkFlight& flight, const Status& status) {
-  if (flight.ended.isSet()) return;
-  flight.status = status;
-  flight.landed.set();
-  flight.ended.set();
-  flight.leave();
+void KeyFetch::end(std::uint32_t chunk, ChunkFlight& flight, ChunkFlight::Reason reason,
+                   const Status& status) {
+  if (!flight.end(reason, status)) return;
   // A chunk that was lost again may have a newer flight by now.
   const auto known = flights.find(chunk);
   if (known != flights.end() && known->second.get() == &flight) flights.erase(known);

@@ -14,7 +14,7 @@
 #include "cache/content_cache.h"
 #include "dataset/dataset.h"
 #include "directory/key_directory.h"
-#include "fetch/chunk_arrival.h"
+#include "fetch/chunk_flight.h"
 #include "fetch/hint_queue.h"
 #include "fetch/loaded_chunk.h"
 #include "fetch/refusal.h"
@@ -40,43 +40,6 @@ inline constexpr std::uint32_t kRunChunks = 2;
 
 // Adds `chunk` to the last run if one request can bring both; else begins a new run.
 void addToRuns(std::vector<ChunkRun>& runs, std::uint32_t chunk);
-
-// One chunk on its way; all who want the chunk wait for the same flight. It fetches as the dataset
-// that wanted the chunk first: an origin may refuse the chunk to one dataset and give it to
-// another. The flight lands when the bytes are in memory and checked, where readers and other
-// agents find them; it ends when the bytes are in the cache file, too, or cannot be kept there.
-struct ChunkFlight {
-  // `reactor` must remain live while this object is used.
-  ChunkFlight(Reactor& reactor, std::shared_ptr<const Dataset> fetchedAs)
-      : dataset(std::move(fetchedAs)), landed(reactor), ended(reactor) {}
-  const std::shared_ptr<const Dataset> dataset;
-  Event landed;  // or ended without landing
-  Event ended;
-  std::shared_ptr<Urgency> urgency;  // of its run
-  Status status;                     // of its end: the chunk is in the cache, or why not
-  // Set from landing until the last of the waiting `readers` has the chunk.
-  std::shared_ptr<LoadedChunk> loaded;
-  std::uint32_t readers = 0;
-  bool toKeep = false;    // it is needed in the cache
-  bool declined = false;  // not toKeep, and the cache, which refused others lately, was not asked
-  // Set when the directory has answered whether we may fetch or read the chunk; null: no question.
-  std::shared_ptr<Event> asking;
-  // Set when the chunk has landed or is no longer under way; null: no other agent waits for it.
-  std::shared_ptr<Event> left;
-  bool fromOrigin = false;  // the directory has granted it to us, and it is being fetched
-  // The bytes that have come from the origin, for other agents; null: no other agent may read them.
-  std::shared_ptr<ChunkArrival> arrival;
-  bool fromPeer = false;   // it is being read from an agent that holds it
-  bool abandoned = false;  // its job gave it up: others who want it begin again
-  bool forgone = false;    // no reader waited for it, and it could not have been kept
-  [[nodiscard]] bool underWay() const { return fromOrigin || fromPeer; }
-  // True: the bytes are in memory, and on their way to the cache file.
-  [[nodiscard]] bool storing() const { return landed.isSet() && !ended.isSet(); }
-  void leave() {
-    if (const std::shared_ptr<Event> leaving = std::exchange(left, nullptr)) leaving->set();
-    if (const auto arriving = std::exchange(arrival, nullptr)) arriving->end();
-  }
-};
 
 // Bytes of one piece of work, by the place that they came from. Any thread.
 struct FetchCounters {
@@ -120,8 +83,9 @@ struct KeyFetch {
   [[nodiscard]] std::shared_ptr<LoadedChunk> storing(std::uint32_t chunk) const;
   // Bit i: chunk i of the stripe is here, in the cache file or on its way there from memory.
   [[nodiscard]] ChunkMask held(std::uint32_t stripe) const;
-  // Ends the flight. `status`: ok when the chunk is in the cache file.
-  void end(std::uint32_t chunk, ChunkFlight& flight, const Status& status);
+  // Ends the flight (ChunkFlight::end) and forgets it.
+  void end(std::uint32_t chunk, ChunkFlight& flight, ChunkFlight::Reason reason,
+           const Status& status);
 };
 
 struct FileFetch {

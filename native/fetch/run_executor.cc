@@ -124,11 +124,11 @@ Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::lookElsewhere(ChunkMask 
 
 Fetcher::RunExecutor::Ended Fetcher::RunExecutor::givenUp(bool through) {
   if (state_.unwanted()) {
-    state_.abandoned = true;
+    state_.givenUp = ChunkFlight::Reason::kAbandoned;
     return Error{ErrorCode::kCancelled, "the bytes are not wanted any more"};
   }
   if (through && state_.unawaited()) {
-    state_.forgone = true;
+    state_.givenUp = ChunkFlight::Reason::kForgone;
     return Error{ErrorCode::kOutOfSpace, "there is no room for what no reader waits for yet"};
   }
   return std::nullopt;
@@ -170,12 +170,11 @@ Task<std::vector<ChunkBuffer>> Fetcher::RunExecutor::acquireMemory() {
 
 Task<LocateAnswer> Fetcher::RunExecutor::locate(ChunkMask missing, Intent intent) {
   state_.named = state_.named || intent != Intent::kLookUp;
-  const auto asking = intent == Intent::kLookUp ? nullptr : std::make_shared<Event>(ports_.reactor);
-  state_.setAsking(asking);
+  if (intent != Intent::kLookUp) state_.enter(ChunkFlight::State::kAsking);
   LocateAnswer answer = co_await ports_.directory.locate(
       file_.about.key, file_.about.size, state_.chunks.stripe(), missing, intent, failure_);
-  state_.setAsking(nullptr);
-  if (asking) asking->set();  // waiters resume when the granted chunks are under way
+  // Those that wait for the answer resume when the granted chunks are under way.
+  if (intent != Intent::kLookUp) state_.enter(ChunkFlight::State::kWaiting);
   failure_ = {};
   // The directory may not have heard yet that the chunk came.
   if (answer.holders.empty() && !answer.fetchers.empty() &&

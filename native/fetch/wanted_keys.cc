@@ -55,7 +55,7 @@ AgentReport WantedKeys::report(const ContentKey& key) {
   if (fetch != nullptr) {
     report.wants = fetch->coming();
     for (const auto& [chunk, flight] : fetch->flights) {
-      if (flight->fromOrigin) report.fetching.push_back(chunk);
+      if (flight->state() == ChunkFlight::State::kFromOrigin) report.fetching.push_back(chunk);
     }
   }
   const std::shared_ptr<CachedFile> file = fetch != nullptr ? fetch->cache : cache_.find(key);

@@ -42,14 +42,12 @@ WriteBack::~WriteBack() {
 
 void WriteBack::add(DirtyChunk dirty) {
   CachedFile& cache = *dirty.fetch->cache;
-  ChunkFlight& flight = *dirty.flight;
   bytes_.fetch_add(dirty.loaded->bytes.size(), std::memory_order_relaxed);
   if (ports_.gate.closed()) return end(dirty, shuttingDown());
-  flight.declined =
-      !cache.resident(dirty.chunk) && !flight.toKeep && !cache.worthStoring(dirty.chunk);
-  if (flight.declined) {
-    return end(dirty, Error{ErrorCode::kOutOfSpace,
-                            "the cache directory has refused other chunks lately"});
+  if (!cache.resident(dirty.chunk) && !dirty.flight->toKeep && !cache.worthStoring(dirty.chunk)) {
+    return end(dirty,
+               Error{ErrorCode::kOutOfSpace, "the cache directory has refused other chunks lately"},
+               ChunkFlight::Reason::kDeclined);
   }
   reportHeld(dirty);
   queue(std::move(dirty));
@@ -96,8 +94,7 @@ Task<void> WriteBack::write(Disk& disk) {
       continue;
     }
     if (dropped(*dirty)) {
-      dirty->flight->forgone = true;
-      end(*dirty, droppedError());
+      end(*dirty, droppedError(), ChunkFlight::Reason::kForgone);
       continue;
     }
     const std::uint64_t bytes = dirty->loaded->bytes.size();
@@ -178,9 +175,13 @@ Task<void> WriteBack::writeOne(DirtyChunk dirty) {
 }
 
 void WriteBack::end(const DirtyChunk& dirty, const Status& kept) {
+  end(dirty, kept, ChunkFlight::reasonOf(kept));
+}
+
+void WriteBack::end(const DirtyChunk& dirty, const Status& kept, ChunkFlight::Reason reason) {
   bytes_.fetch_sub(dirty.loaded->bytes.size(), std::memory_order_relaxed);
   ports_.memory.settle(dirty.fetch->shared, dirty.chunk, dirty.loaded);
-  dirty.fetch->shared->end(dirty.chunk, *dirty.flight, kept);
+  dirty.fetch->shared->end(dirty.chunk, *dirty.flight, reason, kept);
   if (!kept.ok() && kept.code() != ErrorCode::kCancelled) notKept(dirty, kept.error());
 }
 
@@ -192,7 +193,7 @@ void WriteBack::notKept(const DirtyChunk& dirty, const Error& why) {
     ports_.directory.giveUp(file.about.key, file.about.size, dirty.chunk / kChunksPerStripe,
                             bitOf(dirty.chunk));
   }
-  if (!dirty.flight->declined) reportHeld(dirty);
+  if (dirty.flight->reason() != ChunkFlight::Reason::kDeclined) reportHeld(dirty);
   remember(dirty.fetch, dirty.chunk, dirty.loaded);
   if (dirty.again || (!dirty.flight->urgency->demand() && fetch.readers.load() == 0)) return;
   const auto unlogged =
@@ -235,10 +236,11 @@ bool WriteBack::shedFrom(Disk& disk, const BufferPool& pool) {
   const DirtyChunk dirty = std::move(place->second);
   file->chunks.erase(place);
   if (file->chunks.empty()) disk.files.erase(file);
-  dirty.flight->forgone = true;
-  end(dirty, Error{ErrorCode::kOutOfSpace,
-                   "the disk of the cache directory takes nothing, and readers need the memory; "
-                   "check the disk"});
+  end(dirty,
+      Error{ErrorCode::kOutOfSpace,
+            "the disk of the cache directory takes nothing, and readers need the memory; "
+            "check the disk"},
+      ChunkFlight::Reason::kForgone);
   return true;
 }
 
@@ -291,7 +293,7 @@ std::shared_ptr<ChunkFlight> WriteBack::store(const std::shared_ptr<FileFetch>& 
   auto flight = std::make_shared<ChunkFlight>(ports_.reactor, fetch->reference.dataset);
   flight->urgency = std::make_shared<Urgency>(Priority::kBackground);
   flight->toKeep = true;
-  flight->landed.set();
+  flight->enter(ChunkFlight::State::kLanded);
   fetch->flights[chunk] = flight;
   add({.fetch = fetch,
        .chunk = chunk,

@@ -110,6 +110,7 @@ class WriteBack {
   Task<void> writeOne(DirtyChunk dirty);
   // Ends the chunk's flight; `kept`: the status of its write.
   void end(const DirtyChunk& dirty, const Status& kept);
+  void end(const DirtyChunk& dirty, const Status& kept, ChunkFlight::Reason reason);
   void notKept(const DirtyChunk& dirty, const Error& why);
   void reportHeld(const DirtyChunk& dirty) const;
   // Frees memory for a reader: gives up one chunk, in a buffer of `pool` or of none, that waits for
