@@ -5,6 +5,7 @@
 #include <bit>
 #include <iterator>
 
+#include "base/back_off.h"
 #include "fetch/origin_stream.h"
 #include "fetch/source_request.h"
 
@@ -111,7 +112,7 @@ Task<Status> Fetcher::fromHolder(RunState& state, ChunkMask granted,
                                  std::vector<ChunkBuffer> memory) {
   const FileReference& file = state.fetch->reference;
   const Clock::time_point deadline = Clock::now() + kHolderTimeout;
-  Clock::duration pause = kFirstHolderPause;
+  DoublingPause pauses(kFirstHolderPause, kLongestHolderPause);
   for (;;) {
     Gate reading(ports_.reactor);
     std::vector<Status> statuses(state.chunks.count);
@@ -130,12 +131,12 @@ Task<Status> Fetcher::fromHolder(RunState& state, ChunkMask granted,
     if (failed == statuses.end()) co_return Status();
     const bool again = failed->code() == ErrorCode::kTryElsewhere && !state.unwanted();
     if (!again || ports_.gate.closed()) co_return failed->error().within(file.path());
+    const Clock::duration pause = pauses.next();
     if (Clock::now() + pause > deadline) {
       co_return Error{ErrorCode::kUnavailable, file.dataset->holder + " does not have the bytes: " +
                                                    failed->error().message};
     }
     co_await ports_.reactor.sleep(pause);
-    pause = std::min(2 * pause, kLongestHolderPause);
   }
 }
 

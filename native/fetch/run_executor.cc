@@ -1,6 +1,5 @@
 #include "fetch/run_executor.h"
 
-#include <algorithm>
 #include <bit>
 
 #include "fetch/origin_stream.h"
@@ -64,7 +63,7 @@ Fetcher::RunExecutor::RunExecutor(Fetcher& fetcher, RunState& state)
       nodeFromPeers_(fetcher.ports_.limits.fromPeers),
       raised_(*state.urgency, [this] { turn_.force(); }),
       slot_(fetcher.peerReadSlots_),
-      pause_(kFirstPause) {}
+      pauses_(kFirstPause, kLongestPause) {}
 
 Task<Status> Fetcher::RunExecutor::run() {
   while (!ports_.gate.closed()) {
@@ -289,7 +288,7 @@ Task<void> Fetcher::RunExecutor::takeSlot(ChunkMask missing) {
 Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::judge(Status read) {
   if (read.ok()) {
     failing_.reset();
-    pause_ = kFirstPause;
+    pauses_.reset();
     co_return Ended();
   }
   come_ = {};
@@ -298,8 +297,7 @@ Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::judge(Status read) {
   if (Clock::now() - *failing_ > kPeerTimeout) {
     co_return read.error().within("no agent gave the bytes");
   }
-  co_await ports_.reactor.sleep(pause_);
-  pause_ = std::min(2 * pause_, kLongestPause);
+  co_await ports_.reactor.sleep(pauses_.next());
   co_return Ended();
 }
 

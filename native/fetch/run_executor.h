@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/back_off.h"
 #include "fetch/fetch_run.h"
 
 namespace hearth {
@@ -85,7 +86,7 @@ class Fetcher::RunExecutor {
   std::uint32_t sharers_ = 1;
   FailureReport failure_;
   StripeHolder come_;  // chunk that came to an agent that we waited for
-  Clock::duration pause_;
+  DoublingPause pauses_;
   std::optional<Clock::time_point> failing_;  // since when other agents have failed
 };
 

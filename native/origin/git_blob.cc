@@ -6,6 +6,7 @@
 #include <array>
 #include <memory>
 
+#include "base/back_off.h"
 #include "base/clock.h"
 #include "origin/tag_of_bytes.h"
 #include "origin/url.h"
@@ -84,6 +85,7 @@ Task<Status> GitBlobReader::read(Fetch fetch, Location location, OriginExpectati
     whole = {std::span(spare)};
   }
   Status status;
+  DoublingPause pauses(firstBackOff_, std::chrono::seconds(10));
   for (int attempt = 0; attempt < attempts_; ++attempt) {
     Task<Status> fetching = fetch(location, expectation, whole);
     status = co_await fetching;
@@ -93,8 +95,7 @@ Task<Status> GitBlobReader::read(Fetch fetch, Location location, OriginExpectati
                        ": the server sent other bytes than the file's git id names; is a proxy "
                        "in between, or the mirror out of date?"};
     if (location.elsewhere || cancelled_.isSet()) break;
-    if (attempt + 1 < attempts_)
-      co_await cancelled_.waitUntil(Clock::now() + firstBackOff_ * (1 << attempt));
+    if (attempt + 1 < attempts_) co_await cancelled_.waitUntil(Clock::now() + pauses.next());
   }
   if (status.ok() && !isWhole) {
     std::span<const std::byte> from(spare);

@@ -1,7 +1,8 @@
 #include "transport/back_off.h"
 
 #include <algorithm>
-#include <random>
+
+#include "base/back_off.h"
 
 namespace hearth {
 
@@ -10,10 +11,8 @@ void BackOff::failed() {
 }
 
 void BackOff::pause(Clock::duration pause) {
-  thread_local std::minstd_rand random(std::random_device{}());
   last_ = pause;
-  // Between half and all of the pause.
-  notBefore_ = Clock::now() + pause / 2 + pause * static_cast<int>(random() % 1024) / 2048;
+  notBefore_ = Clock::now() + jittered(pause);
 }
 
 }  // namespace hearth
