@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "binding/convert.h"
+#include "binding/fields.h"
 
 namespace hearth::convert {
 namespace {
@@ -27,36 +28,16 @@ RdmaUse useOf(const Napi::Object& from) {
 
 Napi::Object toJs(Napi::Env env, const RdmaStatistics::Port& port) {
   Napi::Object object = Napi::Object::New(env);
-  object.Set("name", port.name);
-  object.Set("active", port.active);
-  object.Set("used", port.used);
-  object.Set("hasWindows", port.hasWindows);
-  object.Set("link", port.link);
-  object.Set("gid", port.gid);
-  object.Set("mtuBytes", port.mtuBytes);
-  object.Set("bitsPerSecond", Napi::BigInt::New(env, port.bitsPerSecond));
-  object.Set("numaNode", port.numaNode);
-  object.Set("pciPath", port.pciPath);
+  SET_FIELDS(object, port, name, active, used, hasWindows, link, gid, mtuBytes, bitsPerSecond,
+             numaNode, pciPath);
   return object;
 }
 
 Napi::Object toJs(Napi::Env env, const RailStatistics& rail) {
   Napi::Object object = Napi::Object::New(env);
-  const auto set = [&](const char* name, std::uint64_t value) {
-    object.Set(name, Napi::BigInt::New(env, value));
-  };
-  object.Set("port", rail.port);
-  object.Set("usable", rail.usable);
+  SET_FIELDS(object, rail, port, usable, requests, bytesReceived, answers, bytesSent, retries,
+             pauses, failures, idleCloses, bytesPerSecond);
   object.Set("reason", rail.error);
-  set("requests", rail.requests);
-  set("bytesReceived", rail.bytesReceived);
-  set("answers", rail.answers);
-  set("bytesSent", rail.bytesSent);
-  set("retries", rail.retries);
-  set("pauses", rail.pauses);
-  set("failures", rail.failures);
-  set("idleCloses", rail.idleCloses);
-  object.Set("bytesPerSecond", rail.bytesPerSecond);
   Napi::Array counts = Napi::Array::New(env, LatencyHistogram::kBuckets);
   for (std::uint32_t at = 0; at < LatencyHistogram::kBuckets; ++at)
     counts.Set(at, static_cast<double>(rail.latency.counts[at]));
@@ -84,17 +65,13 @@ Napi::Value toJs(Napi::Env env, const RdmaStatistics& rdma) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("use", nameOf(rdma.use));
   object.Set("reason", rdma.reason);
-  Napi::Array ports = Napi::Array::New(env);
-  for (const RdmaStatistics::Port& port : rdma.ports) ports.Set(ports.Length(), toJs(env, port));
-  object.Set("ports", ports);
-  Napi::Array refused = Napi::Array::New(env);
-  for (const RdmaStatistics::Refusal& refusal : rdma.refused) {
-    Napi::Object row = Napi::Object::New(env);
-    row.Set("port", refusal.port);
-    row.Set("reason", refusal.reason);
-    refused.Set(refused.Length(), row);
-  }
-  object.Set("refused", refused);
+  object.Set("ports",
+             arrayOf(env, rdma.ports, [env](const auto& port) { return toJs(env, port); }));
+  object.Set("refused", arrayOf(env, rdma.refused, [env](const RdmaStatistics::Refusal& refusal) {
+               Napi::Object row = Napi::Object::New(env);
+               SET_FIELDS(row, refusal, port, reason);
+               return row;
+             }));
   return object;
 }
 
@@ -106,9 +83,8 @@ Napi::Value rdmaToJs(Napi::Env env, const PeerStatistics& peer) {
   object.Set("bytesReceived", Napi::BigInt::New(env, peer.rdmaBytesReceived));
   object.Set("bytesSent", Napi::BigInt::New(env, peer.rdmaBytesSent));
   object.Set("failures", Napi::BigInt::New(env, peer.rdmaFailures));
-  Napi::Array rails = Napi::Array::New(env);
-  for (const RailStatistics& rail : peer.rdmaRails) rails.Set(rails.Length(), toJs(env, rail));
-  object.Set("rails", rails);
+  object.Set("rails",
+             arrayOf(env, peer.rdmaRails, [env](const auto& rail) { return toJs(env, rail); }));
   return object;
 }
 

@@ -1,4 +1,7 @@
+#include <functional>
+
 #include "binding/convert.h"
+#include "binding/fields.h"
 
 namespace hearth::convert {
 namespace {
@@ -62,11 +65,7 @@ Napi::Value toJs(Napi::Env env, const Manifest& manifest) {
   const ManifestTotals totals = manifest.totals();
   Napi::Object object = Napi::Object::New(env);
   object.Set("digest", hexOf(manifest.digest()));
-  object.Set("entries", totals.entries);
-  object.Set("files", totals.files);
-  object.Set("directories", totals.directories);
-  object.Set("symlinks", totals.symlinks);
-  object.Set("bytes", big(env, totals.bytes));
+  SET_FIELDS(object, totals, entries, files, directories, symlinks, bytes);
   return object;
 }
 
@@ -91,16 +90,8 @@ Napi::Value entryToJs(Napi::Env env, const Manifest& manifest, std::uint32_t ind
 Napi::Value toJs(Napi::Env env, const WarmProgress& progress) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("state", stateName(progress.state));
-  object.Set("bytesTotal", big(env, progress.bytesTotal));
-  object.Set("bytesReady", big(env, progress.bytesReady));
-  object.Set("bytesInMemory", big(env, progress.bytesInMemory));
-  object.Set("filesTotal", progress.filesTotal);
-  object.Set("filesReady", progress.filesReady);
-  object.Set("filesVerified", progress.filesVerified);
-  object.Set("originBytes", big(env, progress.originBytes));
-  object.Set("peerBytes", big(env, progress.peerBytes));
-  object.Set("bytesVerified", big(env, progress.bytesVerified));
-  object.Set("waitingFor", progress.waitingFor);
+  SET_FIELDS(object, progress, bytesTotal, bytesReady, bytesInMemory, filesTotal, filesReady,
+             filesVerified, originBytes, peerBytes, bytesVerified, waitingFor);
   if (progress.error) {
     Napi::Object error = Napi::Object::New(env);
     error.Set("code", std::string(errorName(progress.error->code)));
@@ -112,25 +103,17 @@ Napi::Value toJs(Napi::Env env, const WarmProgress& progress) {
 
 Napi::Value toJs(Napi::Env env, const Residency& residency) {
   Napi::Object object = Napi::Object::New(env);
-  object.Set("bytesTotal", big(env, residency.bytesTotal));
-  object.Set("bytesResident", big(env, residency.bytesResident));
-  object.Set("bytesInMemory", big(env, residency.bytesInMemory));
-  object.Set("bytesComingToMemory", big(env, residency.bytesComingToMemory));
-  object.Set("filesTotal", residency.filesTotal);
-  object.Set("filesComplete", residency.filesComplete);
-  object.Set("viewPath", residency.viewPath);
+  SET_FIELDS(object, residency, bytesTotal, bytesResident, bytesInMemory, bytesComingToMemory,
+             filesTotal, filesComplete, viewPath);
   return object;
 }
 
 Napi::Value toJs(Napi::Env env, const Evicted& evicted) {
   Napi::Object object = Napi::Object::New(env);
-  object.Set("bytesFreed", big(env, evicted.bytesFreed));
-  object.Set("filesFreed", evicted.filesFreed);
+  SET_FIELDS(object, evicted, bytesFreed, filesFreed);
   object.Set("memoryBytesFreed", big(env, evicted.memoryBytes));
   object.Set("kept", evicted.kept());
-  object.Set("pinned", evicted.pinned);
-  object.Set("inUse", evicted.inUse);
-  object.Set("published", evicted.published);
+  SET_FIELDS(object, evicted, pinned, inUse, published);
   return object;
 }
 
@@ -138,10 +121,7 @@ Napi::Value toJs(Napi::Env env, const Verified& verified) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("bytes", big(env, verified.bytes));
   object.Set("sha256", hexOf(verified.sha256));
-  object.Set("originBytes", big(env, verified.originBytes));
-  object.Set("peerBytes", big(env, verified.peerBytes));
-  object.Set("repairedBlocks", big(env, verified.repairedBlocks));
-  object.Set("repaired", verified.repaired);
+  SET_FIELDS(object, verified, originBytes, peerBytes, repairedBlocks, repaired);
   return object;
 }
 
@@ -149,25 +129,17 @@ Napi::Value toJs(Napi::Env env, const MountInfo& mount) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("target", mount.target);
   object.Set("manifest", mount.volume ? std::string() : hexOf(mount.manifest));
-  object.Set("source", mount.source);
-  object.Set("dataPath", mount.dataPath);
-  object.Set("reason", mount.reason);
-  object.Set("readsServed", big(env, mount.readsServed));
-  object.Set("bytesServed", big(env, mount.bytesServed));
-  object.Set("passthroughOpens", big(env, mount.passthroughOpens));
-  object.Set("daemonOpens", big(env, mount.daemonOpens));
+  SET_FIELDS(object, mount, source, dataPath, reason, readsServed, bytesServed, passthroughOpens,
+             daemonOpens);
   return object;
 }
 
 Napi::Value toJs(Napi::Env env, const std::vector<PeerAddress>& addresses) {
-  Napi::Array array = Napi::Array::New(env);
-  for (const PeerAddress& address : addresses) {
+  return arrayOf(env, addresses, [env](const PeerAddress& address) {
     Napi::Object row = Napi::Object::New(env);
-    row.Set("host", address.host);
-    row.Set("port", address.port);
-    array.Set(array.Length(), row);
-  }
-  return array;
+    SET_FIELDS(row, address, host, port);
+    return row;
+  });
 }
 
 Napi::Value toJs(Napi::Env env, const EngineEvent& event) {
@@ -176,14 +148,9 @@ Napi::Value toJs(Napi::Env env, const EngineEvent& event) {
     case EngineEvent::Kind::kLocations: {
       object.Set("kind", "locations");
       object.Set("manifest", hexOf(event.manifest));
-      object.Set("dataset", event.dataset);
-      object.Set("source", event.source);
-      Napi::Array entries = Napi::Array::New(env);
-      for (const std::uint32_t entry : event.entries) entries.Set(entries.Length(), entry);
-      object.Set("entries", entries);
-      Napi::Array ahead = Napi::Array::New(env);
-      for (const std::uint32_t entry : event.ahead) ahead.Set(ahead.Length(), entry);
-      object.Set("ahead", ahead);
+      SET_FIELDS(object, event, dataset, source);
+      object.Set("entries", arrayOf(env, event.entries, std::identity()));
+      object.Set("ahead", arrayOf(env, event.ahead, std::identity()));
       break;
     }
     case EngineEvent::Kind::kLog: {
@@ -204,8 +171,7 @@ Napi::Value toJs(Napi::Env env, const EngineEvent& event) {
       break;
     case EngineEvent::Kind::kMountEnded:
       object.Set("kind", "mountEnded");
-      object.Set("target", event.target);
-      object.Set("message", event.message);
+      SET_FIELDS(object, event, target, message);
       break;
   }
   return object;

@@ -1,4 +1,5 @@
 #include "binding/convert.h"
+#include "binding/fields.h"
 
 namespace hearth::convert {
 
@@ -8,31 +9,19 @@ Napi::Value big(Napi::Env env, std::uint64_t value) { return Napi::BigInt::New(e
 
 void addCache(Napi::Object object, const CacheStatistics& cache) {
   const Napi::Env env = object.Env();
-  Napi::Array directories = Napi::Array::New(env);
-  for (const CacheStatistics::Directory& directory : cache.directories) {
+  const auto toRow = [env](const CacheStatistics::Directory& directory) {
     Napi::Object row = Napi::Object::New(env);
-    row.Set("path", directory.path);
-    row.Set("budgetBytes", big(env, directory.budgetBytes));
-    row.Set("usedBytes", big(env, directory.usedBytes));
-    row.Set("freeFloorBytes", big(env, directory.freeFloorBytes));
-    row.Set("fileSystemFreeBytes", big(env, directory.fileSystemFreeBytes));
-    row.Set("failure", directory.failure);
-    Napi::Array waiting = Napi::Array::New(env);
-    for (const CacheStatistics::Directory::Waiting& file : directory.waiting)
-      waiting.Set(waiting.Length(), file.name.empty() ? file.key.hex() : file.name);
-    row.Set("waiting", waiting);
+    SET_FIELDS(row, directory, path, budgetBytes, usedBytes, freeFloorBytes, fileSystemFreeBytes,
+               failure);
+    row.Set("waiting", arrayOf(env, directory.waiting, [](const auto& file) {
+              return file.name.empty() ? file.key.hex() : file.name;
+            }));
     row.Set("waitingFiles", static_cast<double>(directory.waitingFiles));
-    directories.Set(directories.Length(), row);
-  }
-  object.Set("directories", directories);
-  object.Set("contentKeys", big(env, cache.contentKeys));
-  object.Set("residentBytes", big(env, cache.residentBytes));
-  object.Set("pinnedBytes", big(env, cache.pinnedBytes));
-  object.Set("corruptBlocks", big(env, cache.corruptBlocks));
-  object.Set("lostLogBytes", big(env, cache.lostLogBytes));
-  object.Set("doubtfulFiles", big(env, cache.doubtfulFiles));
-  object.Set("evictedFiles", big(env, cache.evictedFiles));
-  object.Set("evictedBytes", big(env, cache.evictedBytes));
+    return row;
+  };
+  object.Set("directories", arrayOf(env, cache.directories, toRow));
+  SET_FIELDS(object, cache, contentKeys, residentBytes, pinnedBytes, corruptBlocks, lostLogBytes,
+             doubtfulFiles, evictedFiles, evictedBytes);
   Napi::Object copies = Napi::Object::New(env);
   copies.Set("redundant", big(env, cache.redundantCopies));
   copies.Set("last", big(env, cache.lastCopies));
@@ -44,39 +33,21 @@ void addCache(Napi::Object object, const CacheStatistics& cache) {
 
 Napi::Object memoryFilesToJs(Napi::Env env, const MemoryFilesUse& files) {
   Napi::Object object = Napi::Object::New(env);
-  object.Set("budgetBytes", big(env, files.room.budgetBytes));
-  object.Set("usedBytes", big(env, files.room.usedBytes));
-  object.Set("hugeBytes", big(env, files.room.hugeBytes));
-  object.Set("files", big(env, files.room.files));
-  object.Set("evictedFiles", big(env, files.evictedFiles));
-  object.Set("evictedBytes", big(env, files.evictedBytes));
-  object.Set("heldFiles", big(env, files.heldFiles));
-  object.Set("refusedFiles", big(env, files.refusedFiles));
-  object.Set("off", files.off);
-  object.Set("failure", files.failure);
-  object.Set("noHugePages", files.noHugePages);
+  SET_FIELDS(object, files.room, budgetBytes, usedBytes, hugeBytes, files);
+  SET_FIELDS(object, files, evictedFiles, evictedBytes, heldFiles, refusedFiles, off, failure,
+             noHugePages);
   return object;
 }
 
 Napi::Object arenaToJs(Napi::Env env, const EngineStatistics::ArenaUse& arena) {
   Napi::Object object = Napi::Object::New(env);
-  object.Set("bytes", big(env, arena.bytes));
-  object.Set("committedBytes", big(env, arena.committedBytes));
-  object.Set("hugeBytes", big(env, arena.hugeBytes));
+  SET_FIELDS(object, arena, bytes, committedBytes, hugeBytes);
   object.Set("pages", std::string(arenaPageKindName(arena.pages.kind)));
-  object.Set("reason", arena.pages.reason);
-  object.Set("unplaced", arena.pages.unplaced);
-  object.Set("unkept", arena.unkept);
-  object.Set("touchedByHolder", arena.touchedByHolder);
-  object.Set("adopted", arena.origin.adopted);
-  object.Set("givenUp", arena.origin.givenUp);
-  object.Set("smaller", arena.origin.smaller);
-  object.Set("foundBytes", big(env, arena.foundBytes));
-  object.Set("quarantinedBytes", big(env, arena.quarantinedBytes));
-  object.Set("keptBytes", big(env, arena.keptBytes));
-  object.Set("evictedFiles", big(env, arena.evictedFiles));
-  object.Set("movedBytes", big(env, arena.movedBytes));
-  object.Set("loadedBytes", big(env, arena.loadedBytes));
+  SET_FIELDS(object, arena.pages, reason, unplaced);
+  SET_FIELDS(object, arena, unkept, touchedByHolder);
+  SET_FIELDS(object, arena.origin, adopted, givenUp, smaller);
+  SET_FIELDS(object, arena, foundBytes, quarantinedBytes, keptBytes, evictedFiles, movedBytes,
+             loadedBytes);
   return object;
 }
 
@@ -89,19 +60,16 @@ Napi::Object limitClassToJs(Napi::Env env, const BandwidthUse& use) {
 }
 
 Napi::Array limitsToJs(Napi::Env env, const std::vector<LimitUse>& all) {
-  Napi::Array limits = Napi::Array::New(env);
-  for (const LimitUse& limit : all) {
+  return arrayOf(env, all, [env](const LimitUse& limit) {
     Napi::Object row = Napi::Object::New(env);
     row.Set("what", limit.what);
-    row.Set("total", big(env, limit.configured.total));
-    row.Set("warm", big(env, limit.configured.warm));
+    SET_FIELDS(row, limit.configured, total, warm);
     Napi::Object classes = Napi::Object::New(env);
     classes.Set("demand", limitClassToJs(env, limit.demand));
     classes.Set("warm", limitClassToJs(env, limit.warm));
     row.Set("classes", classes);
-    limits.Set(limits.Length(), row);
-  }
-  return limits;
+    return row;
+  });
 }
 
 Napi::Object failedReadsToJs(Napi::Env env, const std::map<ErrorCode, std::uint64_t>& failedReads) {
@@ -116,41 +84,29 @@ Napi::Object failedReadsToJs(Napi::Env env, const std::map<ErrorCode, std::uint6
 }
 
 Napi::Array originHostsToJs(Napi::Env env, const std::vector<OriginHostStatistics>& all) {
-  Napi::Array hosts = Napi::Array::New(env);
-  for (const OriginHostStatistics& host : all) {
+  return arrayOf(env, all, [env](const OriginHostStatistics& host) {
     Napi::Object row = Napi::Object::New(env);
     row.Set("host", host.host);
     row.Set("parallelism", static_cast<double>(host.parallelism));
-    hosts.Set(hosts.Length(), row);
-  }
-  return hosts;
+    return row;
+  });
 }
 
 Napi::Array peersToJs(Napi::Env env, const std::vector<PeerStatistics>& all) {
-  Napi::Array peers = Napi::Array::New(env);
-  for (const PeerStatistics& peer : all) {
+  return arrayOf(env, all, [env](const PeerStatistics& peer) {
     Napi::Object row = Napi::Object::New(env);
-    row.Set("node", peer.node);
-    row.Set("connected", peer.connected);
-    row.Set("streams", peer.streams);
-    row.Set("bytesReceived", big(env, peer.bytesReceived));
+    SET_FIELDS(row, peer, node, connected, streams, bytesReceived);
     row.Set("wireVersion", static_cast<std::uint32_t>(peer.wireVersion));
     row.Set("featuresOff", namesOfFeatures(peer.featuresOff));
-    row.Set("hedged", big(env, peer.hedged));
-    row.Set("paused", big(env, peer.paused));
-    row.Set("error", peer.error);
+    SET_FIELDS(row, peer, hedged, paused, error);
     row.Set("rdma", rdmaToJs(env, peer));
-    peers.Set(peers.Length(), row);
-  }
-  return peers;
+    return row;
+  });
 }
 
 Napi::Object clientsToJs(Napi::Env env, const ClientUse& clients) {
   Napi::Object object = Napi::Object::New(env);
-  object.Set("limitBytes", big(env, clients.limitBytes));
-  object.Set("bytes", big(env, clients.bytes));
-  object.Set("waiting", big(env, clients.waiting));
-  object.Set("waited", big(env, clients.waited));
+  SET_FIELDS(object, clients, limitBytes, bytes, waiting, waited);
   return object;
 }
 
@@ -161,12 +117,7 @@ Napi::Value toJs(Napi::Env env, const SourceSet& set, const std::vector<SourceSt
   for (std::size_t source = 0; source < set.sources.size(); ++source) {
     Napi::Object row = Napi::Object::New(env);
     row.Set("name", set.sources[source].name);
-    row.Set("bytes", big(env, all[source].bytes));
-    row.Set("requests", big(env, all[source].requests));
-    row.Set("failures", big(env, all[source].failures));
-    row.Set("stragglers", big(env, all[source].stragglers));
-    row.Set("unproved", big(env, all[source].unproved));
-    row.Set("aside", all[source].aside);
+    SET_FIELDS(row, all[source], bytes, requests, failures, stragglers, unproved, aside);
     rows.Set(rows.Length(), row);
   }
   return rows;
@@ -174,8 +125,7 @@ Napi::Value toJs(Napi::Env env, const SourceSet& set, const std::vector<SourceSt
 
 Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics) {
   Napi::Object object = Napi::Object::New(env);
-  object.Set("uptimeSeconds", statistics.uptimeSeconds);
-  object.Set("backend", statistics.backend);
+  SET_FIELDS(object, statistics, uptimeSeconds, backend);
   object.Set("shards", static_cast<double>(statistics.shards));
   addCache(object, statistics.cache);
   object.Set("digestMismatches", big(env, statistics.digestMismatches));
@@ -190,18 +140,9 @@ Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics) {
   object.Set("originHedgedBytes", big(env, statistics.origin.hedgedBytes));
   object.Set("originHedgesWon", big(env, statistics.origin.hedgesWon));
   object.Set("originHosts", originHostsToJs(env, statistics.origin.hosts));
-  object.Set("peerBytesReceived", big(env, statistics.peerBytesReceived));
-  object.Set("peerBytesSent", big(env, statistics.peerBytesSent));
-  object.Set("peerRequests", big(env, statistics.peerRequests));
-  object.Set("demandReads", big(env, statistics.demandReads));
-  object.Set("demandBytes", big(env, statistics.demandBytes));
-  object.Set("willNeed", big(env, statistics.willNeed));
-  object.Set("willNeedBytes", big(env, statistics.willNeedBytes));
-  object.Set("dontNeed", big(env, statistics.dontNeed));
-  object.Set("dontNeedBytes", big(env, statistics.dontNeedBytes));
-  object.Set("directoryBypassed", big(env, statistics.directoryBypassed));
-  object.Set("directoryUnanswered", big(env, statistics.directoryUnanswered));
-  object.Set("throughBytes", big(env, statistics.throughBytes));
+  SET_FIELDS(object, statistics, peerBytesReceived, peerBytesSent, peerRequests, demandReads,
+             demandBytes, willNeed, willNeedBytes, dontNeed, dontNeedBytes, directoryBypassed,
+             directoryUnanswered, throughBytes);
   object.Set("failedReads", failedReadsToJs(env, statistics.failedReads));
   object.Set("buffersInUse", static_cast<double>(statistics.buffersInUse));
   object.Set("writeBackBytes", big(env, statistics.writeBackBytes));
