@@ -1,3 +1,4 @@
+export * from './back_off.ts';
 export * from './call_error.ts';
 export * from './clock.ts';
 export * from './control_api.ts';

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
+import { backOffMs } from '../back_off.ts';
 import { type Clock, sleep, systemClock } from '../clock.ts';
 import { HearthError } from '../error.ts';
 import type { Logger } from '../logger.ts';
 import { apiFailure, isExpired } from './api_failure.ts';
-import { Backoff } from './backoff.ts';
 import type { KubernetesClient } from './client.ts';
 import type { KubernetesObject, ResourceType } from './object.ts';
 import { objectKey } from './object.ts';
@@ -34,7 +34,8 @@ export interface ReflectorOptions<T extends KubernetesObject, P> {
 export type ChangeListener<P> = (key: string, before: P | undefined, after: P | undefined) => void;
 
 /** As client-go's reflector: doubling from 0.8 s to 30 s, reset after two quiet minutes. */
-const backoffLimits = { firstMs: 800, longestMs: 30_000, calmMs: 120_000 };
+const backOff = { firstMs: 800, longestMs: 30_000 };
+const calmMs = 120_000;
 /** A watch that the server ends sooner counts as a failure; otherwise the reflector would retry in a tight loop. */
 const minWatchMs = 1_000;
 
@@ -53,7 +54,8 @@ export class Reflector<T extends KubernetesObject, P = T> {
   readonly #store: ObjectStore<P>;
   readonly #listeners = new Set<ChangeListener<P>>();
   readonly #synced = Promise.withResolvers<void>();
-  readonly #backoff: Backoff;
+  #failures = 0;
+  #retriedAt = Number.NEGATIVE_INFINITY;
   #hasSynced = false;
   #started = false;
   /** Start of the next watch; undefined: list first. */
@@ -65,7 +67,6 @@ export class Reflector<T extends KubernetesObject, P = T> {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#logger = options.logger.child({ reflector: options.type.plural });
-    this.#backoff = new Backoff(backoffLimits, this.#clock);
     this.#store = new ObjectStore<P>(
       (key, before, after) => this.#notify(key, before, after),
       // Whole objects differ whenever their versions do.
@@ -131,7 +132,11 @@ export class Reflector<T extends KubernetesObject, P = T> {
 
   /** Never gives up: maps every error to a delay. */
   #delayAfter(error: HearthError): number {
-    const delay = Math.max(this.#backoff.next(), apiFailure(error)?.retryAfterMs ?? 0);
+    const now = this.#clock.now();
+    if (now - this.#retriedAt > calmMs) this.#failures = 0;
+    const pause = backOffMs(this.#clock, this.#failures++, backOff);
+    const delay = Math.max(pause, apiFailure(error)?.retryAfterMs ?? 0);
+    this.#retriedAt = now + delay;
     if (isExpired(error)) {
       this.#logger.info('listing again: the resource version is too old', { error });
       this.#resourceVersion = undefined;

@@ -1,3 +1,4 @@
+import { type BackOffLimits, backOffMs } from '../back_off.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { TokenBucket } from './token_bucket.ts';
 
@@ -16,8 +17,7 @@ export interface WorkQueueOptions {
  * and waits again after done() when added while in work. Must not be used after shutDown().
  */
 export class WorkQueue {
-  readonly #firstDelayMs: number;
-  readonly #longestDelayMs: number;
+  readonly #backOff: BackOffLimits;
   readonly #bucket: TokenBucket;
   readonly #clock: Clock;
   /** Keys ready for a worker, in order. */
@@ -38,8 +38,7 @@ export class WorkQueue {
       burst = 100,
       clock = systemClock,
     } = options;
-    this.#firstDelayMs = firstDelayMs;
-    this.#longestDelayMs = longestDelayMs;
+    this.#backOff = { firstMs: firstDelayMs, longestMs: longestDelayMs };
     this.#clock = clock;
     this.#bucket = new TokenBucket({ ratePerSecond, burst }, clock);
   }
@@ -77,9 +76,7 @@ export class WorkQueue {
   addRateLimited(key: string): void {
     const failures = this.retries(key);
     this.#failures.set(key, failures + 1);
-    const ceiling = Math.min(this.#longestDelayMs, this.#firstDelayMs * 2 ** Math.min(failures, 40));
-    const own = ceiling * (0.5 + this.#clock.random() / 2);
-    this.addAfter(key, Math.max(own, this.#bucket.reserve()));
+    this.addAfter(key, Math.max(backOffMs(this.#clock, failures, this.#backOff), this.#bucket.reserve()));
   }
 
   /** Resets the back-off of a key. */

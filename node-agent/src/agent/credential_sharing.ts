@@ -1,11 +1,10 @@
-import { type Clock, HearthError, type Logger, sleep } from '@hearth/common';
+import { backOffMs, type Clock, HearthError, type Logger, sleep } from '@hearth/common';
 import type { Credentials } from '@hearth/common/generated/hearth/v1/control.ts';
 import { type CredentialCache, isEmpty } from '../credentials/index.ts';
 import type { DatasetTables } from '../datasets/index.ts';
 import type { Peers } from '../peers/index.ts';
 
-const firstPauseMs = 500;
-const maxPauseMs = 30_000;
+const backOff = { firstMs: 500, longestMs: 30_000 };
 
 /**
  * Sends credentials to all agents, and fetches the ones that this agent lost by its restart. Retries unreachable agents
@@ -170,7 +169,6 @@ export class CredentialSharing {
   }
 
   async #pause(failures: number): Promise<void> {
-    const pauseMs = Math.min(maxPauseMs, firstPauseMs * 2 ** Math.min(failures, 10));
-    await sleep(this.#clock, pauseMs * (0.75 + this.#clock.random() / 2), this.#stop.signal);
+    await sleep(this.#clock, backOffMs(this.#clock, failures, backOff), this.#stop.signal);
   }
 }

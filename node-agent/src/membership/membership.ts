@@ -1,4 +1,4 @@
-import { type Clock, HearthError, type Logger, systemClock } from '@hearth/common';
+import { backOffMs, type Clock, HearthError, type Logger, systemClock } from '@hearth/common';
 import type { Peer } from '@hearth/engine';
 import { z } from 'zod';
 import type { Member, Members } from '../context.ts';
@@ -26,8 +26,7 @@ export interface MembershipOptions {
   readonly takeoverMs?: number;
 }
 
-const firstRetryMs = 200;
-const maxRetryMs = 5_000;
+const retries = { firstMs: 200, longestMs: 5_000 };
 
 type Claim = { readonly kind: 'registered' } | { readonly kind: 'taken'; readonly by: NodeRecord };
 
@@ -232,12 +231,12 @@ export class Membership implements Members {
           takenSince ??= this.#clock.now();
           this.#contend(claim.by, this.#clock.now() - takenSince >= this.#takeoverMs);
           // While the watch is being renewed, the other record may disappear unnoticed.
-          again = Math.min(maxRetryMs, this.#takeoverMs / 5);
+          again = Math.min(retries.longestMs, this.#takeoverMs / 5);
         }
       } catch (thrown) {
         if (signal.aborted) return;
         const error = HearthError.from(thrown);
-        again = Math.min(maxRetryMs, firstRetryMs * 2 ** failures++) * (0.5 + this.#clock.random());
+        again = backOffMs(this.#clock, failures++, retries);
         this.#degrade(`it cannot be registered: ${error.message}`, { error, pauseMs: Math.round(again) });
       }
       await this.#wake.wait(again);

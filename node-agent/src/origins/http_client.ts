@@ -1,6 +1,6 @@
 import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { type Clock, epochMs, HearthError, sleep } from '@hearth/common';
+import { backOffMs, type Clock, epochMs, HearthError, sleep } from '@hearth/common';
 import type { AddressPolicy } from './address_policy.ts';
 import type { Connections } from './connections.ts';
 import { connectionError, isTransientStatus, refusalOf } from './http_error.ts';
@@ -84,7 +84,7 @@ export class HttpClient {
       if ('response' in outcome) return outcome.response;
       if (outcome.retryAfterMs === undefined || attempt >= attempts) throw outcome.error;
       const { pauseMs, clock } = this.#options;
-      const pause = Math.min(maxPauseMs, pauseMs * 2 ** (attempt - 1) * (0.5 + clock.random() / 2));
+      const pause = backOffMs(clock, attempt - 1, { firstMs: pauseMs, longestMs: maxPauseMs });
       await sleep(clock, Math.max(pause, outcome.retryAfterMs), request.signal);
       if (request.signal.aborted) throw cancelled(request);
     }

@@ -1,4 +1,4 @@
-import { type Clock, HearthError, type Logger, sleep, systemClock } from '@hearth/common';
+import { backOffMs, type Clock, HearthError, type Logger, sleep, systemClock } from '@hearth/common';
 import type { KeyValue, Store, StoreEvent } from '../store/index.ts';
 
 /** A table in memory, as its watch sees it. Each method returns a function that notifies the table's listeners. */
@@ -10,8 +10,7 @@ export interface WatchedTable {
   apply(events: readonly StoreEvent[], revision: number): () => void;
 }
 
-const firstPauseMs = 100;
-const maxPauseMs = 5_000;
+const backOff = { firstMs: 100, longestMs: 5_000 };
 
 /**
  * Keeps tables below one prefix current: reads them again after the store compacted intermediate revisions, and waits
@@ -65,7 +64,7 @@ export class TableWatch {
         }
       } catch (thrown) {
         if (signal.aborted) return;
-        const wait = Math.min(maxPauseMs, firstPauseMs * 2 ** failures++) * (0.5 + this.#clock.random() / 2);
+        const wait = backOffMs(this.#clock, failures++, backOff);
         this.#logger.warn('failed to read the store; retrying', {
           error: HearthError.from(thrown),
           pauseMs: Math.round(wait),

@@ -70,9 +70,3 @@ export async function pause(clock: Clock, ms: number, signal: AbortSignal): Prom
   await sleep(clock, ms, signal);
   signal.throwIfAborted();
 }
-
-/** Back-off before attempt number `attempt` (from 0): doubles from `baseMs` to `limitMs`, the upper half random. */
-export function backOffMs(clock: Clock, attempt: number, baseMs: number, limitMs: number): number {
-  const whole = Math.min(limitMs, baseMs * 2 ** Math.min(attempt, 30));
-  return whole / 2 + (clock.random() * whole) / 2;
-}

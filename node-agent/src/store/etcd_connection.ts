@@ -8,10 +8,10 @@ import {
   experimental,
   Metadata,
 } from '@grpc/grpc-js';
-import { type Clock, HearthError, type Logger } from '@hearth/common';
+import { backOffMs, type Clock, HearthError, type Logger } from '@hearth/common';
 import { connectedState } from '@hearth/common/grpc';
 import { TlsFiles } from '../tls/index.ts';
-import { type Bounds, backOffMs, pause } from './deadline.ts';
+import { type Bounds, pause } from './deadline.ts';
 import type { EtcdAddress, EtcdTls } from './etcd_address.ts';
 import { etcdError, isRefused, isServiceError, isTokenRefused, isTransient } from './etcd_error.ts';
 import { unary } from './etcd_unary.ts';
@@ -24,6 +24,9 @@ import {
   type RangeResponse,
   WatchClient,
 } from './generated/etcd/rpc.ts';
+
+/** Pauses between attempts. */
+const backOff = { firstMs: 50, longestMs: 1_000 };
 
 /** One member of the cluster; its clients share one connection. */
 export interface EtcdMember {
@@ -130,7 +133,7 @@ export class EtcdConnection {
         const lost = thrown instanceof AttemptTimeout || isTransient(thrown);
         if (lost) this.#leave(member);
         if (!(lost && (repeatable || !sent)) && !isRefused(thrown)) throw describe(named, thrown, lost);
-        await pause(this.clock, backOffMs(this.clock, failures, 50, 1_000), bounds.signal);
+        await pause(this.clock, backOffMs(this.clock, failures, backOff), bounds.signal);
       }
     }
   }
@@ -170,7 +173,7 @@ export class EtcdConnection {
       this.#replaceIfStuck(member);
       this.#leave(member);
       // Ends a little before the deadline, so that the caller gets the cause instead of a bare time-out.
-      const wait = backOffMs(this.clock, Math.floor(failures / this.#members.length), 50, 1_000);
+      const wait = backOffMs(this.clock, Math.floor(failures / this.#members.length), backOff);
       if (bounds.remainingMs() < wait + 20) {
         throw new HearthError(
           'Unavailable',

@@ -1,11 +1,14 @@
 import type { ClientDuplexStream, Metadata } from '@grpc/grpc-js';
-import { HearthError, sleep } from '@hearth/common';
-import { type Bounds, backOffMs, bounded, cancelled } from './deadline.ts';
+import { backOffMs, HearthError, sleep } from '@hearth/common';
+import { type Bounds, bounded, cancelled } from './deadline.ts';
 import type { EtcdConnection, EtcdMember } from './etcd_connection.ts';
 import { etcdError, watchError } from './etcd_error.ts';
 import { type EtcdKeys, toRevision } from './etcd_keys.ts';
 import type { WatchRequest, WatchResponse } from './generated/etcd/rpc.ts';
 import type { StoreEvent, WatchItem } from './store.ts';
+
+/** Pauses between attempts. */
+const backOff = { firstMs: 50, longestMs: 2_000 };
 
 /** The identity and newest revision of the etcd, by a linearizable read. */
 export type ReadIdentity = (bounds: Bounds) => Promise<{ identity: string; revision: number }>;
@@ -67,7 +70,7 @@ export class EtcdWatch {
         signal.removeEventListener('abort', stop);
         stream?.cancel();
       }
-      await sleep(clock, backOffMs(clock, failures++, 50, 2_000), signal);
+      await sleep(clock, backOffMs(clock, failures++, backOff), signal);
     }
     throw cancelled(what);
   }

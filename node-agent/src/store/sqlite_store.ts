@@ -1,9 +1,9 @@
 import { extname, resolve } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { type Clock, HearthError, sleep, systemClock } from '@hearth/common';
+import { backOffMs, type Clock, HearthError, sleep, systemClock } from '@hearth/common';
 import { type BootClockFiles, kernelClockFiles } from './boot_clock.ts';
 import { checkKey, checkLease, checkPrefix, checkRevision, checkTransaction, checkTtl } from './check.ts';
-import { backOffMs, bounded, cancelled } from './deadline.ts';
+import { bounded, cancelled } from './deadline.ts';
 import { defaultSqliteLimits, type SqliteLimits } from './sqlite_database.ts';
 import type {
   EventsAnswer,
@@ -24,6 +24,9 @@ import type {
   TransactionResult,
   WatchItem,
 } from './store.ts';
+
+/** Pauses between attempts. */
+const backOff = { firstMs: 100, longestMs: 5_000 };
 
 export interface SqliteStoreOptions {
   /** Clock of leases; default: the kernel's. */
@@ -148,7 +151,7 @@ export class SqliteStore implements Store {
         // A file that is locked, full or missing for a while does not end the watch.
         if (ended.aborted || this.#life.signal.aborted) throw cancelled(`A watch of ${this.description}`);
         if (HearthError.from(error).code === 'Internal') throw error;
-        await sleep(this.#time, backOffMs(this.#time, failures++, 100, 5000), ended);
+        await sleep(this.#time, backOffMs(this.#time, failures++, backOff), ended);
         continue;
       }
       if (answer.kind === 'compacted') {

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import {
+  backOffMs,
   type CallName,
   HearthError,
   type Logger,
@@ -17,8 +18,7 @@ import { StatusAssembly } from './status_assembly.ts';
 const callDeadlineMs = 10_000;
 const streamDeadlineMs = 60_000;
 const maxTries = 3;
-const firstPauseMs = 250;
-const longestPauseMs = 10_000;
+const backOff = { firstMs: 250, longestMs: 10_000 };
 /** A status stream without messages for this time moves to another agent, ms. */
 const maxSilenceMs = 120_000;
 /** Minimum time between two messages about records, and between two statuses for the listeners, ms. */
@@ -297,9 +297,8 @@ export class AgentPool implements ClusterAgents {
   }
 
   async #pause(failures: number): Promise<void> {
-    const longest = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(failures - 1, 10));
     const signal = AbortSignal.any([this.#ending.signal, this.#wake.signal]);
-    await sleep(this.#clock, longest * (0.5 + this.#clock.random() / 2), signal);
+    await sleep(this.#clock, backOffMs(this.#clock, failures - 1, backOff), signal);
   }
 
   #notify(after: ClusterStatus | undefined): void {

@@ -1,10 +1,9 @@
-import { HearthError } from '@hearth/common';
+import { backOffMs, HearthError } from '@hearth/common';
 import type { NodeReport, NodeReportMark } from '@hearth/common/generated/hearth/v1/control.ts';
 import { type Clock, sleep } from '@hearth/common/kubernetes';
 import type { AgentConnection, AgentEndpoint } from './agent_connection.ts';
 
-const firstPauseMs = 250;
-const longestPauseMs = 30_000;
+const backOff = { firstMs: 250, longestMs: 30_000 };
 
 export interface NodeReportsOptions {
   clock: Clock;
@@ -76,8 +75,7 @@ export class NodeReports {
         onFailure(endpoint.node, HearthError.from(thrown));
       }
       this.#heard(endpoint.node);
-      const longest = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(failures++, 10));
-      await sleep(clock, longest * (0.5 + clock.random() / 2), signal);
+      await sleep(clock, backOffMs(clock, failures++, backOff), signal);
     }
   }
 
