@@ -3,8 +3,35 @@
 
 namespace hearth {
 
+bool OpenCacheFile::beginAdoption() {
+  if (entry_->charged != 0 || !writing_.empty()) return false;
+  // Writers of chunks wait for the adoption, and then find them resident.
+  const auto adopted = std::make_shared<Event>(shard_.reactor);
+  for (std::uint32_t chunk = 0; chunk < entry_->chunkCount(); ++chunk) {
+    entry_->beginWrite(chunk);
+    writing_.emplace(chunk, adopted);
+  }
+  return true;
+}
+
 Task<Status> OpenCacheFile::adopt(std::string from, std::vector<std::uint32_t> blockChecksums) {
   const auto self = shared_from_this();
+  if (!beginAdoption()) {
+    co_return Error{ErrorCode::kAlreadyExists,
+                    "content key " + key().hex() + " is in the cache already"};
+  }
+  const Status linked = co_await linkWhole(std::move(from), blockChecksums);
+  if (!linked.ok()) {
+    for (const auto& [chunk, waiting] : writing_) entry_->failWrite(chunk, ChunkState::kAbsent);
+  }
+  const std::shared_ptr<Event> adopted = writing_.begin()->second;
+  writing_.clear();
+  adopted->set();
+  co_return linked;
+}
+
+Task<Status> OpenCacheFile::linkWhole(std::string from,
+                                      std::span<const std::uint32_t> blockChecksums) {
   CacheDirectory& directory = entry_->directory;
   // Through this descriptor the claims are synced; that of a reader will do.
   Result<std::unique_ptr<File>> opened = co_await shard_.files.open(from, {});
@@ -25,7 +52,6 @@ Task<Status> OpenCacheFile::adopt(std::string from, std::vector<std::uint32_t> b
   std::span<const std::uint32_t> left = blockChecksums;
   for (std::uint32_t chunk = 0; chunk < entry_->chunkCount(); ++chunk) {
     const std::size_t blocks = blocksOf(entry_->chunkBytes(chunk));
-    entry_->beginWrite(chunk);
     entry_->endWrite(chunk, left.first(blocks));
     left = left.subspan(blocks);
     claims.push_back({entry_, chunk, file, shardIndex_});

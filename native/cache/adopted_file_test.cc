@@ -86,6 +86,30 @@ TEST_F(AdoptedFileTest, StaysWhileItIsPinnedAndGoesLikeAnyOther) {
   EXPECT_TRUE(adopt(file).ok());
 }
 
+TEST_F(AdoptedFileTest, IsReadByOneWhoAcquiredTheKeyBefore) {
+  const std::size_t shard = shardOf(key_, kShards);
+  const auto early = shards_.run(shard, cache_->acquire(key_, kSize, false));
+  ASSERT_TRUE(early.ok());
+  EXPECT_FALSE((*early)->resident(0));
+  const auto adopted = adopt(written());
+  ASSERT_TRUE(adopted.ok()) << adopted.error().message;
+  EXPECT_EQ(*adopted, *early);
+  for (std::uint32_t chunk = 0; chunk < 3; ++chunk) EXPECT_TRUE(holds(**early, chunk));
+}
+
+TEST_F(AdoptedFileTest, AFailureLeavesNothingToOneWhoAcquiredTheKeyBefore) {
+  const std::size_t shard = shardOf(key_, kShards);
+  const auto early = shards_.run(shard, cache_->acquire(key_, kSize, false));
+  ASSERT_TRUE(early.ok());
+  FileToAdopt file = written();
+  ASSERT_TRUE(std::filesystem::remove(file.path));
+  EXPECT_FALSE(adopt(file).ok());
+  const std::vector<std::byte> data = chunkData(key_, kSize, 1);
+  EXPECT_TRUE(shards_.run(shard, (*early)->writeChunk(1, data, checksumsOf(data))).ok());
+  EXPECT_TRUE(holds(**early, 1));
+  EXPECT_EQ(adopt(written()).code(), ErrorCode::kAlreadyExists);
+}
+
 TEST_F(AdoptedFileTest, IsNotTakenBesideAnotherOrWithOtherSums) {
   FileToAdopt file = written();
   file.blockChecksums.pop_back();

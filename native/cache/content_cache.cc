@@ -118,6 +118,10 @@ class DiskContentCache final : public ContentCache {
     }
   }
 
+  static Error isHere(const ContentKey& key) {
+    return {ErrorCode::kAlreadyExists, "content key " + key.hex() + " is in the cache already"};
+  }
+
   Task<Result<std::shared_ptr<CachedFile>>> adopt(FileToAdopt file) override {
     const std::uint64_t blocks = (file.size + kBlockBytes - 1) / kBlockBytes;
     if (file.size == 0 || file.size > kMaxFileBytes || file.blockChecksums.size() != blocks ||
@@ -126,14 +130,16 @@ class DiskContentCache final : public ContentCache {
                       file.path + ": size, checksums or cache directory are not those of a file"};
     }
     CacheDirectory& directory = *core_->directories[file.directory];
-    const auto entry =
-        std::make_shared<CacheEntry>(file.key, file.size, directory, file.executable);
+    auto entry = std::make_shared<CacheEntry>(file.key, file.size, directory, file.executable);
     entry->scrubbedAt = Clock::now();
     if (!core_->index.insert(entry)) {
-      co_return Error{ErrorCode::kAlreadyExists,
-                      "content key " + file.key.hex() + " is in the cache already"};
+      // A reader of a dataset may have opened the key, which makes no file yet.
+      entry = core_->index.find(file.key);
+      const bool fits = entry && entry->size == file.size && &entry->directory == &directory;
+      if (!fits) co_return isHere(file.key);
     }
     const std::shared_ptr<OpenCacheFile> opened = OpenCacheFile::open(*core_, entry);
+    if (!opened) co_return isHere(file.key);
     const Status adopted =
         co_await opened->adopt(std::move(file.path), std::move(file.blockChecksums));
     if (!adopted.ok()) co_return adopted.error();

@@ -225,8 +225,10 @@ class ContentCache {
   // On the key's shard. Takes in a whole file that nobody can write to any more, as it is: a hard
   // link makes it the key's cache file, all of it is resident, and `path` keeps naming it. Its
   // bytes are on the disk already, so they count against the budget whatever is left of that:
-  // others go for the next that is written. kInvalidArgument: its size and its checksums do not
-  // fit. kAlreadyExists: something of the key is here; errors of the directory's disk.
+  // others go for the next that is written. Who has acquired the key, of which nothing is here
+  // yet, reads the file from now on. kInvalidArgument: its size and its checksums do not fit.
+  // kAlreadyExists: bytes of the key are here or are being written, or it is acquired in another
+  // directory; errors of the directory's disk.
   [[nodiscard]] virtual Task<Result<std::shared_ptr<CachedFile>>> adopt(FileToAdopt file) = 0;
   // On the key's shard. Nothing unless some of it is resident.
   [[nodiscard]] virtual std::shared_ptr<CachedFile> find(const ContentKey& key) = 0;

@@ -69,7 +69,7 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   // Own shard. Looks at the bytes of chunks that are in doubt, until `stop`: good ones are resident
   // and claimed again, the others absent.
   [[nodiscard]] Task<Status> examine(const std::atomic<bool>& stop);
-  // Own shard, of an entry that nothing is here of. As ContentCache::adopt.
+  // Own shard. As ContentCache::adopt.
   [[nodiscard]] Task<Status> adopt(std::string from, std::vector<std::uint32_t> blockChecksums);
   // Mode 0555 from now on. `files` is the calling shard's.
   [[nodiscard]] Task<Status> makeExecutable(FileSystem& files);
@@ -123,6 +123,11 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   // Own shard.
   Semaphore writerTurn_;  // guards writer_
   std::shared_ptr<File> writer_;
+  // Takes all chunks for the adoption. False: some of the file is here, or being written.
+  [[nodiscard]] bool beginAdoption();
+  [[nodiscard]] Task<Status> linkWhole(std::string from,
+                                       std::span<const std::uint32_t> blockChecksums);
+
   std::map<std::uint32_t, std::shared_ptr<Event>> writing_;
   std::shared_ptr<File> chunkReader_;  // readChunk()'s, opened by its first
 

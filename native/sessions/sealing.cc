@@ -165,9 +165,17 @@ Task<Status> VolumeSessions::takeIn(SealedFile sealed, std::uint64_t size,
   sealed_.insert_or_assign(sealed.name.session, sealed);
   const WarmShard& owner = ports_.mounting.warming.owner(key);
   co_await owner.reactor.enter();
+  ContentCache& cache = ports_.mounting.cache;
+  auto adopted = co_await cache.adopt(file);
+  if (adopted.code() == ErrorCode::kAlreadyExists) {
+    // Readers of a dataset on this node have brought a copy from another one.
+    cache.unpin(key, owner_);
+    (void)co_await cache.evict(key);
+    cache.pin(key, owner_);
+    adopted = co_await cache.adopt(std::move(file));
+  }
   Status done;
-  if (const auto adopted = co_await ports_.mounting.cache.adopt(std::move(file)); !adopted.ok())
-    done = adopted.error();
+  if (!adopted.ok()) done = adopted.error();
   for (std::uint32_t chunk = 0; done.ok() && chunk < chunksIn(size); chunk += kChunksPerStripe) {
     owner.directory.have(key, size, chunk / kChunksPerStripe, maskOf(chunksIn(size) - chunk));
   }
