@@ -65,6 +65,9 @@ struct FileReference {
             .touched = dataset->touched,
             .file = about.index};
   }
+  // A file of a writable volume: agents have its bytes, and its location names one
+  // (Location::node).
+  [[nodiscard]] bool isOfVolume() const { return about.validator.starts_with("volume:"); }
   // For messages.
   [[nodiscard]] std::string path() const { return dataset->manifest->path(about.index); }
 };

@@ -24,6 +24,7 @@ class DirectoryClient {
   [[nodiscard]] Task<LocateAnswer> locate(ContentKey key, std::uint64_t size, std::uint32_t stripe,
                                           ChunkMask chunks, Intent intent, FailureReport failure);
 
+  [[nodiscard]] const std::string& self() const { return ports_.view->self(); }
   // No agent but this one can be granted chunks now, or wait for them.
   [[nodiscard]] bool alone() const { return ports_.view->alone(); }
 

@@ -59,7 +59,8 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
                                  std::vector<ChunkBuffer> memory) {
   const FileReference& file = state.fetch->reference;
   if (!file.dataset->holder.empty())
-    co_return co_await fromHolder(state, granted, std::move(memory));
+    co_return co_await fromHolder(state, granted, std::move(memory), file.dataset->holder);
+  if (file.isOfVolume()) co_return co_await fromVolume(state, granted, std::move(memory));
   if (auto refused = state.fetch->refusal.holds(file.dataset->locations)) co_return *refused;
   const std::uint64_t version = file.dataset->locations.version();
   // One request: up to the first chunk that is not ours.
@@ -108,8 +109,49 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
   co_return failed;
 }
 
-Task<Status> Fetcher::fromHolder(RunState& state, ChunkMask granted,
+Task<Status> Fetcher::fromVolume(RunState& state, ChunkMask granted,
                                  std::vector<ChunkBuffer> memory) {
+  const FileReference& file = state.fetch->reference;
+  LocationCache& locations = file.dataset->locations;
+  if (auto refused = state.fetch->refusal.holds(locations)) co_return *refused;
+  const std::uint64_t version = locations.version();
+  Task<Result<Location>> finding = locations.find(ports_.reactor, file.about.index);
+  const Result<Location> location = co_await finding;
+  if (!location.ok()) {
+    const Error failed = location.error().within(file.path());
+    if (failed.code == ErrorCode::kOriginChanged) {
+      file.dataset->originLacksFiles.store(true);
+      reportChanged(file, location.error());
+    }
+    state.fetch->refusal.note(failed, version);
+    co_return failed;
+  }
+  Status status = location->node == ports_.directory.self()
+                      ? co_await awaitSealed(state)
+                      : co_await fromHolder(state, granted, std::move(memory), location->node);
+  // The next request asks the leader again: the volume may not have the file any more.
+  if (!status.ok()) locations.expire(file.about.index);
+  co_return std::move(status);
+}
+
+Task<Status> Fetcher::awaitSealed(RunState& state) {
+  const Clock::time_point deadline = Clock::now() + kHolderTimeout;
+  Clock::duration pause = kFirstHolderPause;
+  while (state.missing() != 0) {
+    if (ports_.gate.closed()) co_return shuttingDown();
+    if (Clock::now() + pause > deadline) {
+      co_return Error{ErrorCode::kUnavailable,
+                      "this node wrote the file, which is not in its cache yet"}
+          .within(state.fetch->reference.path());
+    }
+    co_await ports_.reactor.sleep(pause);
+    pause = std::min(2 * pause, kLongestHolderPause);
+  }
+  co_return Status();
+}
+
+Task<Status> Fetcher::fromHolder(RunState& state, ChunkMask granted,
+                                 std::vector<ChunkBuffer> memory, std::string node) {
   const FileReference& file = state.fetch->reference;
   const Clock::time_point deadline = Clock::now() + kHolderTimeout;
   DoublingPause pauses(kFirstHolderPause, kLongestHolderPause);
@@ -121,8 +163,8 @@ Task<Status> Fetcher::fromHolder(RunState& state, ChunkMask granted,
       if ((granted & state.missing() & bitOf(chunk)) == 0) continue;
       std::optional<ChunkBuffer> buffer;
       if (at < memory.size()) buffer = std::move(memory[at]);
-      reading.spawn(readPeer(state, chunk, file.dataset->holder, {.granted = true},
-                             std::move(buffer), statuses[at]));
+      reading.spawn(
+          readPeer(state, chunk, node, {.granted = true}, std::move(buffer), statuses[at]));
     }
     memory.clear();
     co_await reading.close();
@@ -133,8 +175,8 @@ Task<Status> Fetcher::fromHolder(RunState& state, ChunkMask granted,
     if (!again || ports_.gate.closed()) co_return failed->error().within(file.path());
     const Clock::duration pause = pauses.next();
     if (Clock::now() + pause > deadline) {
-      co_return Error{ErrorCode::kUnavailable, file.dataset->holder + " does not have the bytes: " +
-                                                   failed->error().message};
+      co_return Error{ErrorCode::kUnavailable,
+                      node + " does not have the bytes: " + failed->error().message};
     }
     co_await ports_.reactor.sleep(pause);
   }

@@ -211,7 +211,8 @@ bool Fetcher::mayStream(const FileFetch& fetch, std::uint64_t origin) const {
   const bool some =
       fetch.cache->residentBytes() != 0 || !fetch.flights.empty() || !fetch.loaded.all().empty();
   const bool whole = file.about.objectOffset == 0 && file.about.size > kRunChunks * kChunkBytes;
-  if (!file.dataset->holder.empty() || some || !whole || fetch.shared->rounds->inOrder())
+  if (!file.dataset->holder.empty() || file.isOfVolume() || some || !whole ||
+      fetch.shared->rounds->inOrder())
     return false;
   if (file.dataset->sources.now()->sources.size() != 1) return false;
   if (ports_.limits.origin.limits(Priority::kBackground)) return false;

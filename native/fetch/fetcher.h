@@ -146,10 +146,15 @@ class Fetcher {
   Task<Status> equalsOrigin(std::shared_ptr<FileFetch> fetch, std::int64_t changedNs);
   // Fetches the granted chunks into `memory`, which has a buffer for each chunk of the run.
   Task<Status> fromOrigin(RunState& state, ChunkMask granted, std::vector<ChunkBuffer> memory);
+  // The same from the agent of `node`. Waits for a holder that is about to have the bytes.
+  Task<Status> fromHolder(RunState& state, ChunkMask granted, std::vector<ChunkBuffer> memory,
+                          std::string node);
+  // The same for a file of a volume: from the node that its location names. kOriginChanged when the
+  // volume does not have this content of the file any more, which is reported.
+  Task<Status> fromVolume(RunState& state, ChunkMask granted, std::vector<ChunkBuffer> memory);
+  // This node wrote the file: waits for a moment until the cache has taken it in.
+  Task<Status> awaitSealed(RunState& state);
   // `chunks`: memory for the chunks from `first` on.
-  // The same for a dataset whose holder has the bytes. Waits for a holder that is about to have
-  // them.
-  Task<Status> fromHolder(RunState& state, ChunkMask granted, std::vector<ChunkBuffer> memory);
   Task<Status> originRequest(RunState& state, SourceRequest& request, std::uint32_t first,
                              std::span<const std::shared_ptr<LoadedChunk>> chunks);
   // Waits until the first of the chunks on their way to another agent is there. `failure`: filled

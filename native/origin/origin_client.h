@@ -25,8 +25,11 @@ class TouchedFiles;
 // Where bytes can be read now. A bearer secret: never logged; error messages show scheme, host and
 // path only.
 struct Location {
-  std::string url;   // http:// or https://; exactly one of url and path
+  std::string url;   // http:// or https://; exactly one of url, path and node
   std::string path;  // of a directory origin, absolute
+  // The node whose agent has the file under its content key: a writable volume's. No OriginClient
+  // reads it.
+  std::string node;
   // With path: an absolute directory above it that no link leads the read out of. Below it no
   // symlink is followed.
   std::string below;

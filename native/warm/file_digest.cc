@@ -36,6 +36,10 @@ Task<Result<std::uint64_t>> compareWithOrigin(Reactor& reactor, OriginClient& or
   for (std::uint32_t chunk = 0; chunk < fetch->cache->chunkCount();) {
     Result<Location> location = co_await file.dataset->locations.find(reactor, file.about.index);
     if (!location.ok()) co_return location.error();
+    if (!location->node.empty()) {
+      co_return Error{ErrorCode::kUnsupported,
+                      "a file of a volume has no origin beside the caches to compare it with"};
+    }
     for (BandwidthLimiter* const limiter : {&limits.origin, &limits.disk}) {
       if (limiter->limits(Priority::kBackground))
         co_await limiter->pass(reactor, fetch->chunkSize(chunk), Priority::kBackground);
