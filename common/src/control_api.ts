@@ -22,6 +22,7 @@ export const controlFeatures: Readonly<Record<string, string>> = {
   'writable-volumes': 'the agent has no writable volumes',
   'volume-resize': 'writable volumes keep the limits that they were created with until the agent is upgraded',
   'token-revocation': 'revoked tokens are valid at the agent until they expire',
+  'volume-datasets': 'Datasets of volumes wait until the agent is upgraded',
 };
 
 /** The API of this release: offered by its agents, used by its clients. */

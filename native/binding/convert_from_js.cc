@@ -211,8 +211,9 @@ Location location(const Napi::Object& from) {
   Location result;
   result.url = textOr(from, "url");
   result.path = textOr(from, "path");
-  if (result.url.empty() == result.path.empty())
-    wrong(from.Env(), "a location has exactly one of url and path");
+  result.node = textOr(from, "node");
+  const int places = !result.url.empty() + !result.path.empty() + !result.node.empty();
+  if (places != 1) wrong(from.Env(), "a location has exactly one of url, path and node");
   result.below = textOr(from, "below");
   if (result.path.empty() != result.below.empty())
     wrong(from.Env(), "a location has a directory to lie below if it has a path, and only then");

@@ -70,6 +70,9 @@ Napi::Function EngineWrap::define(Napi::Env env) {
                          InstanceMethod<&EngineWrap::resignVolume>("resignVolume"),
                          InstanceMethod<&EngineWrap::removeVolume>("removeVolume"),
                          InstanceMethod<&EngineWrap::volumeStatistics>("volumeStatistics"),
+                         InstanceMethod<&EngineWrap::lookUpInVolume>("lookUpInVolume"),
+                         InstanceMethod<&EngineWrap::listVolumeFolder>("listVolumeFolder"),
+                         InstanceMethod<&EngineWrap::volumeContents>("volumeContents"),
                          InstanceMethod<&EngineWrap::statistics>("statistics"),
                      });
 }

@@ -117,6 +117,9 @@ class EngineWrap final : public Napi::ObjectWrap<EngineWrap> {
   Napi::Value resignVolume(const Napi::CallbackInfo& info);
   Napi::Value removeVolume(const Napi::CallbackInfo& info);
   Napi::Value volumeStatistics(const Napi::CallbackInfo& info);
+  Napi::Value lookUpInVolume(const Napi::CallbackInfo& info);
+  Napi::Value listVolumeFolder(const Napi::CallbackInfo& info);
+  Napi::Value volumeContents(const Napi::CallbackInfo& info);
   Napi::Value statistics(const Napi::CallbackInfo& info);
 
   // Awaits `task` on the home shard; `toValue(env, value)` makes the promise's value on the

@@ -115,9 +115,11 @@ export interface DatasetRevision {
 /** Where an entry's bytes can be read now. A bearer secret: kept in memory, never logged, never sent to peers. */
 export interface Location {
   entry: number;
-  /** Exactly one of url and path. */
+  /** Exactly one of url, path and node. */
   url?: string;
   path?: string;
+  /** Whose agent has the file of a writable volume. */
+  node?: string;
   /** With path: an absolute directory above it. Below it no symbolic link is followed, whoever puts one there. */
   below?: string;
   headers?: Record<string, string>;

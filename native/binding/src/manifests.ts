@@ -13,7 +13,7 @@ export interface ManifestRow {
   objectOffset?: bigint;
   /** Files: SHA-256 of the bytes as the origin gives it, if it does. */
   sourceDigest?: string;
-  /** Files: what must still be true of the origin's object: `etag:"..."`, `compared-etag:"..."`, `modified:<HTTP date>`, `stat:<mtimeNs>:<ctimeNs>:<inode>:<links>:<mode>:<uid>:<gid>`, or empty. */
+  /** Files: what must still be true of the origin's object: `etag:"..."`, `compared-etag:"..."`, `modified:<HTTP date>`, `stat:<mtimeNs>:<ctimeNs>:<inode>:<links>:<mode>:<uid>:<gid>`, `volume:<volume>:<inode>`, or empty. */
   validator?: string;
   executable?: boolean;
   symlinkTarget?: string;

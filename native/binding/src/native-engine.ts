@@ -21,7 +21,14 @@ import type {
 import type { ManifestBuilder, ManifestEntry, ManifestInfo } from './manifests.ts';
 import type { MirrorPlace, RevisionSource, SourceStatistics } from './sources.ts';
 import type { Statistics } from './statistics.ts';
-import type { VolumeLease, VolumeOptions, VolumeStatistics } from './volumes.ts';
+import type {
+  PublishedAttributes,
+  PublishedContent,
+  PublishedFolder,
+  VolumeLease,
+  VolumeOptions,
+  VolumeStatistics,
+} from './volumes.ts';
 import type { WarmOptions, WarmProgress } from './warm.ts';
 
 interface Addon {
@@ -274,6 +281,15 @@ class NativeEngine implements Engine {
   }
   mountVolume(options: { target: string; id: string; source: string }): Promise<void> {
     return call(() => this.#native.mountVolume(options));
+  }
+  lookUpInVolume(id: string, path: string): Promise<PublishedAttributes> {
+    return call(() => this.#native.lookUpInVolume(id, path));
+  }
+  listVolumeFolder(id: string, folder: bigint, after: bigint, contents: boolean): Promise<PublishedFolder> {
+    return call(() => this.#native.listVolumeFolder(id, folder, after, contents));
+  }
+  volumeContents(id: string, inodes: readonly bigint[]): Promise<(PublishedContent | undefined)[]> {
+    return call(() => this.#native.volumeContents(id, inodes));
   }
   volumeStatistics(): Promise<VolumeStatistics[]> {
     return call(() => this.#native.volumeStatistics());

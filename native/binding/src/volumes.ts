@@ -37,6 +37,41 @@ export interface VolumeStatistics {
   operations: { name: string; count: bigint; failed: bigint; seconds: number }[];
 }
 
+/** Of a name in a volume, as its leader has it. */
+export interface PublishedAttributes {
+  inode: bigint;
+  kind: 'file' | 'folder' | 'symlink' | 'FIFO' | 'socket';
+  /** Of the content that was published last. */
+  size: bigint;
+  mode: number;
+  modifiedAtNs: bigint;
+  /** Grows with each change of these. */
+  version: bigint;
+}
+
+export interface PublishedEntry extends PublishedAttributes {
+  /** Bytes without '/' and NUL. */
+  name: Uint8Array;
+  /** The listing goes on behind it. */
+  cookie: bigint;
+  /** Of a file, when contents were asked for: mounts of the volume read the bytes under it. */
+  contentKey: string;
+  /** Of a symlink, when contents were asked for. */
+  target: Uint8Array;
+}
+
+export interface PublishedFolder {
+  entries: PublishedEntry[];
+  more: boolean;
+}
+
+export interface PublishedContent {
+  contentKey: string;
+  size: bigint;
+  /** That wrote the file; '': it has left the volume. */
+  node: string;
+}
+
 export interface EngineVolumes {
   /** All volumes that there are; those that are left out are closed here, and their mounts answer ENOENT. */
   setVolumes(volumes: VolumeOptions[]): Promise<void>;
@@ -51,5 +86,17 @@ export interface EngineVolumes {
   /** Removes the log and all chunks of a volume that is in no list any more. */
   removeVolume(id: string): Promise<void>;
   mountVolume(options: { target: string; id: string; source: string }): Promise<void>;
+  /**
+   * Asks the leader for a path below the root, '' for the root itself. This and the next two throw `NotFound` for a
+   * volume that is not known or was deleted, and `Unavailable` when no leader answers by the volume's deadline.
+   */
+  lookUpInVolume(id: string, path: string): Promise<PublishedAttributes>;
+  /**
+   * The first thousand entries behind a cookie, 0 for the first of all. Throws `OriginChanged` when the folder or a
+   * file of it went meanwhile.
+   */
+  listVolumeFolder(id: string, folder: bigint, after: bigint, contents: boolean): Promise<PublishedFolder>;
+  /** What files hold now, in their order; undefined for one that is gone or empty. */
+  volumeContents(id: string, inodes: readonly bigint[]): Promise<(PublishedContent | undefined)[]>;
   volumeStatistics(): Promise<VolumeStatistics[]>;
 }

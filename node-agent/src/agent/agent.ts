@@ -32,6 +32,7 @@ import {
 } from '../writable_volumes/index.ts';
 import { CredentialSharing } from './credential_sharing.ts';
 import { Removal } from './dataset_removal.ts';
+import { withVolumes } from './volume_sources.ts';
 
 export interface AgentParts {
   openOrigin: OpenOrigin;
@@ -85,9 +86,15 @@ export class Agent {
   readonly advice: Advice;
   #executor: WarmExecutor | undefined;
 
-  constructor(context: AgentContext, { openOrigin, holder, volumes, probe, peers, storeMaintenance }: AgentParts) {
+  constructor(context: AgentContext, parts: AgentParts) {
     this.context = context;
+    const { holder, volumes, probe, peers, storeMaintenance } = parts;
     const { logger, store, clock } = context;
+    const openOrigin = withVolumes(parts.openOrigin, {
+      engine: context.engine,
+      open: async (name, signal) => (await this.openVolume(name, signal)).id,
+      isDeleted: (id) => this.writableVolumeTables.deletedMirror.get(id) !== undefined,
+    });
     this.datasets = new DatasetTables(store, logger, clock);
     this.credentials = new CredentialCache((dataset) => this.datasets.mirror.get(dataset)?.credentialed ?? false);
     this.credentialSharing = new CredentialSharing(this.credentials, this.datasets, peers, logger, clock);

@@ -284,8 +284,7 @@ export class Locations {
       const located = new Set(found.map((location) => location.entry));
       const missing = entries.filter((entry) => !located.has(entry));
       this.#engine.setLocations(of, found);
-      if (missing.length > 0)
-        this.#fail(of, missing, new HearthError('NotFound', 'the origin has no location for these files'));
+      if (missing.length > 0) this.#fail(of, missing, known.origin.lackingError ?? absent());
     } catch (thrown) {
       if (this.#isCurrent(of, known))
         this.#fail(of, entries, timeoutError(thrown, signal).within(`dataset ${of.dataset}`));
@@ -306,6 +305,10 @@ function timeoutError(thrown: unknown, signal: AbortSignal): HearthError {
   if (!signal.aborted) return HearthError.from(thrown);
   const seconds = resolveDeadlineMs / 1000;
   return new HearthError('Unavailable', `the origin did not locate the files within ${seconds} s`);
+}
+
+function absent(): HearthError {
+  return new HearthError('NotFound', 'the origin has no location for these files');
 }
 
 function keyOf({ manifest, dataset }: DatasetRevision): string {

@@ -16,6 +16,7 @@ import { S3Origin } from './s3_origin.ts';
 import { SelfTestOrigin } from './self_test_origin.ts';
 import { describeSource } from './source.ts';
 import { type Environment, hubToken, proxiesOf, withEnvironment } from './source_environment.ts';
+import { VolumeOrigin } from './volume_origin.ts';
 
 const attemptMs = 60_000;
 /** Location in the image. */
@@ -48,6 +49,12 @@ function firstOrigin(source: Source, keyScope: ((key: string) => string) | undef
     return new DirectoryOrigin({ path: kind.value.path, unusableNames, allowed, calls, revision });
   }
   if (kind.$case === 'selfTest') return new SelfTestOrigin(options.selfTestDirectory ?? defaultSelfTestDirectory);
+  if (kind.$case === 'volume') {
+    const { name, path } = kind.value;
+    if (options.volumes === undefined)
+      throw new HearthError('Unsupported', 'volumes are read by running agents alone; ask one to add the dataset');
+    return new VolumeOrigin({ volume: name, path, unusableNames, volumes: options.volumes });
+  }
   const policy = new AddressPolicy(filled.allowPrivate, options.allowedAddresses ?? []);
   const connections = openConnections(
     policy,

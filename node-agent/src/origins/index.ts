@@ -15,3 +15,4 @@ export type { LocatableEntry, Origin, OriginBase, OriginOptions, OriginRevision,
 export { collectConcurrently } from './row_stream.ts';
 export { describeSource, parseSource } from './source.ts';
 export { type Environment, proxiesOf, withEnvironment } from './source_environment.ts';
+export type { PublishedVolumes } from './volume_origin.ts';

@@ -60,6 +60,8 @@ export function placeKey(source: Source): string {
     }
     case 'directory':
       return JSON.stringify(['directory', kind.value.path]);
+    case 'volume':
+      return JSON.stringify(['volume', kind.value.name, kind.value.path]);
     default:
       return JSON.stringify([kind?.$case ?? '']);
   }
@@ -77,11 +79,13 @@ export function comparesTags(source: Source, mirror: Source): boolean {
 /** Throws `InvalidArgument` for invalid mirrors. */
 export function checkMirrors(source: Source): void {
   const mirrors = mirrorsOf(source);
+  if (mirrors.length > 0 && source.kind?.$case === 'volume')
+    throw wrong('a volume has no mirrors: nothing proves that another place has its bytes');
   if (mirrors.length > maxMirrors) throw wrong(`there are ${mirrors.length} mirrors; at most ${maxMirrors} are used`);
   const places = new Set([placeKey(source)]);
   for (const mirror of mirrors) {
     const kind = mirror.kind?.$case;
-    if (kind === undefined || kind === 'selfTest')
+    if (kind === undefined || kind === 'selfTest' || kind === 'volume')
       throw wrong('a mirror is a directory, an S3 bucket, http(s) URLs or a hub');
     if (kind === 'hub' && source.kind?.$case !== 'hub')
       throw wrong('a hub can be a mirror of a hub only, since its files are read at a commit');

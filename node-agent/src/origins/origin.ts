@@ -1,7 +1,8 @@
-import type { Clock } from '@hearth/common';
+import type { Clock, HearthError } from '@hearth/common';
 import type { Source } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Location, ManifestEntry, ManifestRow } from '@hearth/engine';
 import type { DirectoryCalls } from './directory_calls.ts';
+import type { PublishedVolumes } from './volume_origin.ts';
 
 /**
  * How the engine reads every entry: the base, '/' and the entry's path (percent-encoded in URLs). Headers are secrets.
@@ -28,7 +29,7 @@ export interface OriginRevision {
  * at a time.
  */
 export interface Origin {
-  readonly kind: 'directory' | 's3' | 'http' | 'hub' | 'selfTest';
+  readonly kind: 'directory' | 's3' | 'http' | 'hub' | 'selfTest' | 'volume';
 
   /** The source as a person wrote it, without credentials. */
   describe(): string;
@@ -55,8 +56,11 @@ export interface Origin {
    */
   base(): OriginBase | undefined | Promise<OriginBase>;
 
-  /** True when `locate` makes no requests, so entries may be located ahead of reads. */
+  /** True when `locate` makes no requests of each entry, so entries may be located ahead of reads. */
   readonly locatesFreely: boolean;
+
+  /** The error of an entry that `locate` leaves out. Absent: `NotFound`. */
+  readonly lackingError?: HearthError;
 
   /**
    * Current locations of these entries, which are bearer secrets. Needs no prior listing. A missing entry fails the
@@ -121,6 +125,8 @@ export interface OriginOptions {
   attempts?: number;
   pauseMs?: number;
   clock?: Clock;
+  /** The cluster's writable volumes; absent: volume sources are unsupported. */
+  volumes?: PublishedVolumes;
 }
 
 export type { Location, ManifestRow, Source };

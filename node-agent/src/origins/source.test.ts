@@ -10,6 +10,8 @@ describe('parseSource', () => {
     ['/models/llama/', { $case: 'directory', value: { path: '/models/llama' } }],
     ['dir /models/with space', { $case: 'directory', value: { path: '/models/with space' } }],
     ['selftest://', { $case: 'selfTest', value: {} }],
+    ['volume://kv', { $case: 'volume', value: { name: 'kv', path: '' } }],
+    ['volume://kv/models//a/', { $case: 'volume', value: { name: 'kv', path: 'models/a' } }],
     ['./models', { $case: 'directory', value: { path: `${process.cwd()}/models` } }],
     ['file:///models/a%20b', { $case: 'directory', value: { path: '/models/a b' } }],
     ['s3://bucket', { $case: 's3', value: { ...s3, bucket: 'bucket' } }],
@@ -101,6 +103,8 @@ describe('parseSource', () => {
     ['hf://org/model@', /no usable revision/],
     ['hf://org/model?layout=blobs', /neither "files" nor "hub"/],
     ['hf://org/model?revision=x', /unknown parameter/],
+    ['volume:///a', /no usable name of a volume/],
+    ['volume://kv/../a', /".." in its path/],
     ['/a\0b', /NUL/],
   ];
   for (const [text, message] of wrong) {

@@ -3,10 +3,11 @@ import { fileURLToPath } from 'node:url';
 import { HearthError } from '@hearth/common';
 import type { Source } from '@hearth/common/generated/hearth/v1/control.ts';
 import { printableUrl } from './printable_url.ts';
+import { describeVolume } from './volume_origin.ts';
 
 const examples =
   'examples: /models/llama, s3://bucket/prefix?endpoint=https://s3.example.com&region=eu-west-1, ' +
-  'https://example.com/model.safetensors, https://example.com/models/ (an index page), hf://org/model@main';
+  'https://example.com/model.safetensors, https://example.com/models/ (an index page), hf://org/model@main, volume://name/path';
 
 function wrong(reason: string): HearthError {
   return new HearthError('InvalidArgument', `the source ${reason}; ${examples}`);
@@ -18,6 +19,7 @@ function wrong(reason: string): HearthError {
  *   S3 and compatible       `s3://bucket/prefix?endpoint=URL&region=NAME&pathStyle=true`
  *   files or an index page  `https://host/a.bin https://host/b.bin#sha256=HEX`, `https://host/models/`
  *   the built-in files      `selftest://`
+ *   files of a volume       `volume://name/path`
  *   a Hugging Face hub      `hf://org/model@revision`, `hf://datasets/org/name`, `hf://spaces/org/name`, `?endpoint=URL&layout=hub`
  * Relative directories are resolved against the working directory. Throws `InvalidArgument` with the fault and examples,
  * but without the text, which may contain credentials. `allowPrivate` stays false.
@@ -45,6 +47,8 @@ function parseKind(text: string): Exclude<Source['kind'], undefined> {
       return { $case: 'http', value: parseHttp(text.split(/\s+/)) };
     case 'hf':
       return { $case: 'hub', value: parseHub(text.slice('hf://'.length)) };
+    case 'volume':
+      return { $case: 'volume', value: parseVolume(text.slice('volume://'.length)) };
     case 'selftest':
       if (text.length > 'selftest://'.length) throw wrong('has something after selftest://, which takes nothing');
       return { $case: 'selfTest', value: {} };
@@ -137,6 +141,15 @@ function parseHub(rest: string) {
   };
 }
 
+function parseVolume(rest: string) {
+  const [name = '', ...parts] = rest.split('/');
+  if (!/^[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?$/.test(name))
+    throw wrong('has no usable name of a volume after "volume://"');
+  const path = parts.filter((part) => part !== '' && part !== '.');
+  if (path.includes('..')) throw wrong('has ".." in its path; name the folder itself');
+  return { name, path: path.join('/') };
+}
+
 function splitQuery(text: string): [string, string] {
   const mark = text.indexOf('?');
   return mark < 0 ? [text, ''] : [text.slice(0, mark), text.slice(mark + 1)];
@@ -197,6 +210,8 @@ export function describeSource(source: Source): string {
       return kind.value.urls.map(printableUrl).join(' ');
     case 'selfTest':
       return 'selftest://';
+    case 'volume':
+      return describeVolume(kind.value.name, kind.value.path);
     case 'hub': {
       const { endpoint, repoType, repo, revision, layout } = kind.value;
       const folder = repoType === '' || repoType === 'model' ? '' : `${repoType}s/`;

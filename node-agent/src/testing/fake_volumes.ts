@@ -1,7 +1,16 @@
 import { HearthError } from '@hearth/common';
-import type { EngineVolumes, VolumeLease, VolumeOptions, VolumeStatistics } from '@hearth/engine';
+import type {
+  EngineVolumes,
+  PublishedAttributes,
+  PublishedContent,
+  PublishedFolder,
+  VolumeLease,
+  VolumeOptions,
+  VolumeStatistics,
+} from '@hearth/engine';
 import type { FakeDisk } from './fake_disk.ts';
 import { notFound } from './fake_fabric.ts';
+import type { FakePublishedFiles } from './fake_published_files.ts';
 
 /** Writable volumes of a fake engine: leases and epochs, no files. */
 export abstract class FakeVolumes implements EngineVolumes {
@@ -13,6 +22,8 @@ export abstract class FakeVolumes implements EngineVolumes {
   readonly leases = new Map<string, VolumeLease>();
   /** Every epoch that this agent led, in order. */
   readonly led: { id: string; epoch: bigint }[] = [];
+  /** Files by volume, for volumes that a test gives some. */
+  readonly published = new Map<string, FakePublishedFiles>();
   /** Error of the next term. */
   leadFailure: HearthError | undefined;
   /** Figures by volume that differ from those of an empty volume. */
@@ -58,6 +69,18 @@ export abstract class FakeVolumes implements EngineVolumes {
     this.disk.mountVolume({ target, source });
   }
 
+  async lookUpInVolume(id: string, path: string): Promise<PublishedAttributes> {
+    return this.#publishedIn(id).lookUp(path);
+  }
+
+  async listVolumeFolder(id: string, folder: bigint, after: bigint): Promise<PublishedFolder> {
+    return this.#publishedIn(id).list(folder, after);
+  }
+
+  async volumeContents(id: string, inodes: readonly bigint[]): Promise<(PublishedContent | undefined)[]> {
+    return this.#publishedIn(id).contents(inodes);
+  }
+
   async volumeStatistics(): Promise<VolumeStatistics[]> {
     return [...this.volumes.keys()].map((id) => ({
       id,
@@ -73,5 +96,11 @@ export abstract class FakeVolumes implements EngineVolumes {
       operations: [],
       ...this.volumeFigures.get(id),
     }));
+  }
+
+  #publishedIn(id: string): FakePublishedFiles {
+    const published = this.published.get(id);
+    if (published === undefined || !this.volumes.has(id)) throw notFound(`volume ${id}`);
+    return published;
   }
 }
