@@ -99,7 +99,23 @@ const directory = z.object({
   ),
 });
 
-const sourceKinds = ['s3', 'http', 'hub', 'directory', 'selfTest'] as const;
+const volume = z.object({
+  claimName: objectName().describe('Claim of a scratch volume in the namespace of the Dataset.'),
+  path: z
+    .string()
+    .max(1024)
+    .regex(/^([^/]+(\/[^/]+)*)?$/)
+    .default('')
+    .meta(
+      rules({
+        rule: "!self.split('/').exists(part, part == '.' || part == '..')",
+        message: 'must be a path below the root of the volume without "." and ".." in it',
+      }),
+    )
+    .describe('Folder or file in the volume. Empty: the whole volume.'),
+});
+
+const sourceKinds = ['s3', 'http', 'hub', 'directory', 'volume', 'selfTest'] as const;
 export type SourceKind = (typeof sourceKinds)[number];
 
 const source = z
@@ -108,6 +124,12 @@ const source = z
     http: http.optional().describe('Files on web servers.'),
     hub: hub.optional().describe('A repository of the Hugging Face hub or of a mirror.'),
     directory: directory.optional().describe('A folder on the nodes, such as a network file system.'),
+    volume: volume
+      .optional()
+      .describe(
+        'Files that pods have written into a scratch volume and closed. A revision is those of one moment; agents read ' +
+          'them from the nodes that wrote them, for as long as the volume has them.',
+      ),
     selfTest: z.object({}).optional().describe('A few files inside every agent, to try an installation.'),
   })
   .meta(
@@ -200,7 +222,11 @@ export const datasetSpecSchema = z
       .optional()
       .describe('Treatment of reads. Absent: the defaults.'),
     refresh: z
-      .object({ interval: duration('10s', '720h').describe('Time between two requests to the origin.') })
+      .object({
+        interval: duration('1s', '720h').describe(
+          'Time between two requests to the origin: at least 10s, or 1s for a volume.',
+        ),
+      })
       .optional()
       .describe('Looks for new revisions. Running pods keep their revision. Absent: looks only when the spec changes.'),
     gate: gate
@@ -226,9 +252,19 @@ export const datasetSpecSchema = z
         reason: 'FieldValueForbidden',
       },
       {
-        rule: '!has(self.secretRef) || !(has(self.source.directory) || has(self.source.selfTest))',
-        message: 'a directory and the self-test have no credentials',
+        rule: '!has(self.secretRef) || !(has(self.source.directory) || has(self.source.selfTest) || has(self.source.volume))',
+        message: 'a directory, a volume and the self-test have no credentials',
         fieldPath: '.secretRef',
+      },
+      {
+        rule: '!has(self.mirrors) || !has(self.source.volume)',
+        message: 'a volume has no mirrors',
+        fieldPath: '.mirrors',
+      },
+      {
+        rule: "!has(self.refresh) || has(self.source.volume) || duration(self.refresh.interval) >= duration('10s')",
+        message: 'must be at least 10s for a source that is no volume',
+        fieldPath: '.refresh.interval',
       },
       {
         rule: "!has(self.mirrors) || !has(self.source.hub) || !has(self.source.hub.layout) || self.source.hub.layout == 'files'",

@@ -19,6 +19,7 @@ import {
   withoutMirrors,
 } from './registration.ts';
 import type { Attempt, Failure } from './resolutions.ts';
+import type { SourceVolume } from './source_volume.ts';
 
 /** Why agents must list the origin. */
 export type Lack = 'unknown' | 'changed' | 'failed' | 'unfinished' | 'refresh';
@@ -60,6 +61,8 @@ const awaited = [
   'ClusterAmbiguous',
   'ClusterChanged',
   'DirectoryNotAllowed',
+  'ClaimNotFound',
+  'ClaimUnusable',
   'SecretNotFound',
   'SecretForbidden',
   'SecretKeyMissing',
@@ -80,7 +83,11 @@ const settleMs = 10_000;
 
 export function assess(dataset: Dataset, observed: ObservedDataset): Assessment {
   const { choice } = observed;
-  const refused = refuseCluster(choice) ?? refuseSource(dataset, choice) ?? refuseSecret(dataset, observed);
+  const refused =
+    refuseCluster(choice) ??
+    refuseSource(dataset, choice) ??
+    refuseVolume(observed) ??
+    refuseSecret(dataset, observed);
   if (refused !== undefined) return refused;
   if (choice.kind !== 'found') throw new TypeError('a Dataset without a cluster is refused');
   const cluster = choice.cluster.name;
@@ -95,16 +102,18 @@ export function assess(dataset: Dataset, observed: ObservedDataset): Assessment 
   }
   const found = observed.secret?.kind === 'found' ? observed.secret.credentials : undefined;
   const credentials = found && observed.agents.noneTakesMirrors === true ? withoutMirrors(found) : found;
-  return assessKnown(dataset, observed, registrationOf(dataset, cluster, credentials));
+  return assessKnown(dataset, observed, registrationOf(dataset, cluster, credentials, observed.volume));
 }
 
 export function registrationOf(
   { metadata, spec }: Dataset,
   cluster: string,
   credentials: Registration['credentials'],
+  volume?: SourceVolume,
 ): Registration {
   const name = registeredName(metadata.namespace ?? '', metadata.name);
-  return { cluster, name, source: sourceOf(spec), include: spec.include, exclude: spec.exclude, credentials };
+  const source = sourceOf(spec, volume?.kind === 'found' ? volume.name : undefined);
+  return { cluster, name, source, include: spec.include, exclude: spec.exclude, credentials };
 }
 
 export function conditionOf(dataset: Dataset, type: string): Condition | undefined {
@@ -149,6 +158,18 @@ function refuseSource(dataset: Dataset, choice: ObservedDataset['choice']): Asse
   const message = [source, ...mirrors].map((one) => refuseDirectory(one, directoryPrefixes)).find(Boolean);
   if (message === undefined) return undefined;
   return { state: 'refused', cluster: name, about: 'source', reason: 'DirectoryNotAllowed', message };
+}
+
+function refuseVolume({ choice, volume }: ObservedDataset): Assessment | undefined {
+  if (choice.kind !== 'found' || volume === undefined) return undefined;
+  const cluster = choice.cluster.name;
+  const refused = (reason: AwaitedReason, message: string): Assessment => {
+    return { state: 'refused', cluster, about: 'source', reason, message };
+  };
+  if (volume.kind === 'unusable') return refused(volume.reason, volume.message);
+  if (volume.cluster === '' || volume.cluster === cluster) return undefined;
+  const message = `the volume of the claim is kept by StorageCluster ${volume.cluster}, and the Dataset by ${cluster}; set spec.clusterRef`;
+  return refused('ClaimUnusable', message);
 }
 
 function refuseSecret(dataset: Dataset, { choice, secret, grantCommand }: ObservedDataset): Assessment | undefined {
@@ -218,16 +239,17 @@ function assessKnown(dataset: Dataset, observed: ObservedDataset, registration: 
   };
 }
 
-/** Older agents ignore mirrors, or the layout of a hub cache, and any agent may do the listing. */
+/** Older agents ignore mirrors, the layout of a hub cache, or a volume, and any agent may do the listing. */
 function waitsForUpgrade({ spec }: Dataset, { agents }: ObservedDataset): Assessed['waits'] {
-  const { withoutMirrors = [], withoutHubLayout = [] } = agents ?? {};
+  const { withoutMirrors = [], withoutHubLayout = [], withoutVolumes = [] } = agents ?? {};
   const waitsFor = (nodes: readonly string[], lack: string): Assessed['waits'] => {
     const message = `waits until the agents of ${nodes.slice(0, 10).join(', ')} are upgraded: their release knows ${lack}`;
     return nodes.length === 0 ? undefined : { reason: 'AgentsTooOld', message };
   };
   const forLayout =
     spec.source.hub?.layout === 'hub' ? waitsFor(withoutHubLayout, 'no layout of a hub cache') : undefined;
-  return forLayout ?? ((spec.mirrors ?? []).length > 0 ? waitsFor(withoutMirrors, 'no mirrors') : undefined);
+  const forVolume = spec.source.volume && waitsFor(withoutVolumes, 'no Datasets of volumes');
+  return forLayout ?? forVolume ?? ((spec.mirrors ?? []).length > 0 ? waitsFor(withoutMirrors, 'no mirrors') : undefined);
 }
 
 /** The result of a listing stands until agents must have learned of it. Agents without the dataset have a new store. */

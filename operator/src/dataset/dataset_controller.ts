@@ -16,9 +16,10 @@ import { type SecretGrant, SecretReader, type SecretReaderOptions } from '../sec
 import type { ClusterView } from './cluster.ts';
 import { DatasetReconciler } from './dataset_reconciler.ts';
 import { isSameReport } from './figures.ts';
-import { hubLayoutFeature, mirrorsFeature } from './registration.ts';
+import { hubLayoutFeature, mirrorsFeature, volumeFeature } from './registration.ts';
 import { Removal } from './removal.ts';
 import { Resolutions } from './resolutions.ts';
+import { type ClaimedScratch, claimOfSource } from './source_volume.ts';
 import { DatasetUsers, type Uses } from './users.ts';
 
 export interface DatasetControllerOptions {
@@ -26,7 +27,7 @@ export interface DatasetControllerOptions {
   agents: Agents;
   datasets: Source<Dataset>;
   clusters: Source<StorageCluster>;
-  volumes: Source<{ uses: Uses } | undefined>;
+  volumes: Source<(ClaimedScratch & { uses: Uses }) | undefined>;
   pods: Source<Uses>;
   nodes: Pick<Source<unknown>, 'keys' | 'synced'>;
   events: Pick<EventRecorder, 'eventFor'>;
@@ -73,6 +74,7 @@ class DatasetController {
       now,
       clusters: () => options.clusters.all().map(clusterView),
       users: (key) => this.#users.of(key),
+      volumes: () => options.volumes.all().filter((volume) => volume !== undefined),
       secrets: new SecretReader({ api, now, ...options.secretTimes }),
       resolutions: this.#resolutions,
       removal: new Removal({ agents, nodes: () => options.nodes.keys(), now, timeoutMs }),
@@ -83,7 +85,10 @@ class DatasetController {
     const { datasets, clusters, volumes, pods, nodes, agents, api, events, logger } = this.#options;
     const reconciler = this.#reconciler;
     const watches = [
-      watch(volumes, (key, before, after) => this.#users.update('volume', key, before?.uses, after?.uses)),
+      watch(volumes, (key, before, after) => {
+        this.#users.update('volume', key, before?.uses, after?.uses);
+        return this.#ofClaims([before?.claim, after?.claim]);
+      }),
       watch(pods, (key, before, after) => this.#users.update('pod', key, before, after)),
       watch(clusters, (name, before, after) => this.#ofCluster(name, before, after)),
       watch(agents, (cluster, before, after) => this.#reported(cluster, before, after)),
@@ -118,6 +123,17 @@ class DatasetController {
     });
   }
 
+  /** Datasets of the files of these claims. */
+  #ofClaims(claims: readonly (string | undefined)[]): string[] {
+    return this.#options.datasets
+      .all()
+      .filter((dataset) => {
+        const claim = claimOfSource(dataset);
+        return claim !== undefined && claims.includes(claim);
+      })
+      .map(objectKey);
+  }
+
   #reported(cluster: string, before: ClusterStatus | undefined, after: ClusterStatus | undefined): string[] {
     // All agents may have restarted meanwhile, which loses the credentials.
     if (before?.connected !== after?.connected) return this.#credentialsLost(cluster, () => true);
@@ -128,13 +144,16 @@ class DatasetController {
     const laidOut = sameNodesWithout(before, after, hubLayoutFeature)
       ? []
       : this.#credentialsLost(cluster, ({ spec }) => spec.source.hub?.layout === 'hub');
+    const ofVolumes = sameNodesWithout(before, after, volumeFeature)
+      ? []
+      : this.#keys(({ spec }) => spec.source.volume !== undefined);
     const names = new Set([...(before?.datasets.keys() ?? []), ...(after?.datasets.keys() ?? [])]);
     const reported = [...names].flatMap((name) => {
       if (isSameReport(before?.datasets.get(name), after?.datasets.get(name))) return [];
       const split = splitRegisteredName(name);
       return split === undefined ? [] : [`${split.namespace}/${split.name}`];
     });
-    return [...upgraded, ...laidOut, ...reported];
+    return [...upgraded, ...laidOut, ...ofVolumes, ...reported];
   }
 
   /** Marks the credentials of matching Datasets of a cluster for another transfer. Returns their keys. */

@@ -19,6 +19,7 @@ describe('the reconciler of Datasets', () => {
       agents: { get: () => undefined },
       clusters: () => [],
       users: () => [],
+      volumes: () => [],
       secrets,
       grant: { clusterRole: 'r', serviceAccount: { namespace: 'n', name: 's' } },
       resolutions: { get: () => undefined, start: () => {}, forget: () => {} },

@@ -22,9 +22,11 @@ import {
   mirrorsFeature,
   noCredentials,
   type Registration,
+  volumeFeature,
 } from './registration.ts';
 import type { Removal } from './removal.ts';
 import type { Resolutions } from './resolutions.ts';
+import { type ClaimedScratch, sourceVolume } from './source_volume.ts';
 import { statusOf } from './status.ts';
 import { claimsOf, type DatasetUser, describeUsers } from './users.ts';
 
@@ -32,6 +34,8 @@ export interface DatasetReconcilerOptions {
   agents: Pick<Agents, 'get'>;
   clusters(): readonly ClusterView[];
   users(key: string): readonly DatasetUser[];
+  /** All volumes of the driver. */
+  volumes(): readonly ClaimedScratch[];
   secrets: Pick<SecretReader, 'get' | 'staleInMs' | 'retrySoon' | 'forget'>;
   grant: SecretGrant;
   resolutions: Pick<Resolutions, 'get' | 'start' | 'forget'>;
@@ -66,7 +70,7 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
   }
 
   async observe(dataset: Dataset): Promise<ObservedDataset> {
-    const { clusters, agents, resolutions, grant, now } = this.#options;
+    const { clusters, agents, resolutions, grant, now, volumes } = this.#options;
     const key = objectKey(dataset);
     const choice = this.#choose(dataset, clusters());
     const status = choice.kind === 'found' ? agents.get(choice.cluster.name)?.status : undefined;
@@ -74,6 +78,7 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
     const lacking = status === undefined ? [] : nodesWithout(status, mirrorsFeature);
     return {
       choice,
+      volume: sourceVolume(dataset, dataset.spec.source.volume === undefined ? [] : volumes()),
       ...(await this.#secret(dataset)),
       grantCommand: grantCommand(grant, namespace),
       agents: status && {
@@ -81,6 +86,7 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
         dataset: status.datasets.get(registeredName(namespace, dataset.metadata.name)),
         withoutMirrors: lacking,
         withoutHubLayout: status === undefined ? [] : nodesWithout(status, hubLayoutFeature),
+        withoutVolumes: status === undefined ? [] : nodesWithout(status, volumeFeature),
         noneTakesMirrors: lacking.length > 0 && lacking.length === status.nodes.size,
       },
       attempt: resolutions.get(key),

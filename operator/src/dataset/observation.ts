@@ -4,6 +4,7 @@ import type { CredentialsChoice, SecretReading } from '../secrets/index.ts';
 import type { ClusterChoice } from './cluster.ts';
 import type { UnusableSecret } from './named_secrets.ts';
 import type { Attempt } from './resolutions.ts';
+import type { SourceVolume } from './source_volume.ts';
 
 export interface AgentsView {
   /** False while no agent answers; the rest is the last report. */
@@ -11,6 +12,7 @@ export interface AgentsView {
   dataset: AgentDataset | undefined;
   withoutMirrors?: readonly string[];
   withoutHubLayout?: readonly string[];
+  withoutVolumes?: readonly string[];
   /** True when every agent would drop credentials of mirrors. */
   noneTakesMirrors?: boolean;
 }
@@ -21,6 +23,8 @@ export type SecretView = Exclude<SecretReading, { kind: 'found' }> | Credentials
 export interface ObservedDataset {
   now: number;
   choice: ClusterChoice;
+  /** Undefined for a source that is no volume. */
+  volume?: SourceVolume | undefined;
   /** Undefined without named Secrets; else the source's Secret, or all credentials together. */
   secret: SecretView | undefined;
   /** The Secret that `unavailable` is about; absent for the source's. */

@@ -15,6 +15,7 @@ export interface Registration {
 
 export const mirrorsFeature = 'mirrors';
 export const hubLayoutFeature = 'hub-layout';
+export const volumeFeature = 'volume-datasets';
 
 export const noCredentials: Credentials = { token: '', accessKeyId: '', secretAccessKey: '', sessionToken: '' };
 
@@ -32,16 +33,20 @@ export function credentialsDigest(credentials: Credentials | undefined): string 
   return createHash('sha256').update(text).digest('hex');
 }
 
-/** Private networks are allowed by the StorageCluster alone, through the agents' configuration. */
+/**
+ * Private networks are allowed by the StorageCluster alone, through the agents' configuration. `volume`: the one behind
+ * the claim that the source names.
+ */
 export function sourceOf(
   spec: Pick<DatasetSpec, 'source' | 'mirrors' | 'secretRef' | 'unusableNames' | 'weakValidators' | 'reads'>,
+  volume?: string,
 ): Source {
   const { mirrors = [] } = spec;
   const credentialed = mirrors.flatMap(({ secretRef }, index) => (secretRef === undefined ? [] : [index]));
   const sourceHasNone = spec.secretRef === undefined && credentialed.length > 0;
   return {
     ...(mirrors.length === 0 ? {} : { mirrors: { sources: mirrors.map(mirrorOf), credentialed, sourceHasNone } }),
-    kind: kindOf(spec.source),
+    kind: kindOf(spec.source, volume),
     allowPrivate: false,
     unusableNames: spec.unusableNames,
     allowWeakValidators: spec.weakValidators === 'Allow',
@@ -53,7 +58,10 @@ export function mirrorOf(mirror: DatasetMirror): Source {
   return { kind: kindOf(mirror), allowPrivate: false, unusableNames: '', allowWeakValidators: false };
 }
 
-function kindOf({ s3, http, hub, directory, selfTest }: DatasetSource & DatasetMirror): NonNullable<Source['kind']> {
+function kindOf(
+  { s3, http, hub, directory, volume, selfTest }: DatasetSource & DatasetMirror,
+  volumeName?: string,
+): NonNullable<Source['kind']> {
   if (s3 !== undefined) {
     const { bucket, prefix, endpoint = '', region = '', pathStyle } = s3;
     return { $case: 's3', value: { bucket, prefix, endpoint, region, pathStyle } };
@@ -66,6 +74,8 @@ function kindOf({ s3, http, hub, directory, selfTest }: DatasetSource & DatasetM
     return { $case: 'hub', value: { endpoint, repoType, repo, revision, layout } };
   }
   if (directory !== undefined) return { $case: 'directory', value: { path: directory.path } };
+  if (volume !== undefined && volumeName !== undefined)
+    return { $case: 'volume', value: { name: volumeName, path: volume.path } };
   if (selfTest !== undefined) return { $case: 'selfTest', value: {} };
   throw new HearthError('InvalidArgument', 'the source has no kind that this operator knows; update the operator');
 }

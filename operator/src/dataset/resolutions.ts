@@ -9,6 +9,7 @@ import {
   mirrorsFeature,
   noCredentials,
   type Registration,
+  volumeFeature,
 } from './registration.ts';
 
 export interface Attempt {
@@ -154,9 +155,10 @@ export class Resolutions {
   }
 }
 
-/** A Dataset has mirrors or the layout of a cache, not both. */
+/** A Dataset has mirrors, the layout of a cache or a volume, and only one of them. */
 function featureOf({ mirrors, kind }: Source): string | undefined {
   if (mirrors !== undefined) return mirrorsFeature;
+  if (kind?.$case === 'volume') return volumeFeature;
   return kind?.$case === 'hub' && kind.value.layout === 'hub' ? hubLayoutFeature : undefined;
 }
 

@@ -102,6 +102,7 @@ const keysOf: Record<SourceKind, { needed: readonly SecretKey[]; optional: reado
   http: { needed: ['token'], optional: [] },
   hub: { needed: ['token'], optional: [] },
   directory: { needed: [], optional: [] },
+  volume: { needed: [], optional: [] },
   selfTest: { needed: [], optional: [] },
 };
 
