@@ -2,7 +2,7 @@ import { accepted, type Case, many, refused } from './custom_resource_case.ts';
 
 const hub = { repo: 'org/model' };
 const dataset = (source: object, change: object = {}) => ({ source, ...change });
-const kinds = /exactly one of s3, http, hub, directory and selfTest must be given/;
+const kinds = /exactly one of s3, http, hub, directory, volume and selfTest must be given/;
 const mirrorKinds = /exactly one of s3, http, hub and directory must be given/;
 const digest = 'a'.repeat(64);
 
@@ -31,6 +31,11 @@ export const datasetCases: Case[] = [
   ),
   accepted('a folder', dataset({ directory: { path: '/mnt/models/a' } })),
   accepted('the self-test', dataset({ selfTest: {} })),
+  accepted(
+    'a volume, whose leader may be asked each second',
+    dataset({ volume: { claimName: 'runs', path: 'checkpoints/latest' } }, { refresh: { interval: '1s' } }),
+  ),
+  accepted('a whole volume', dataset({ volume: { claimName: 'runs' } })),
   accepted(
     'everything else',
     dataset(
@@ -171,6 +176,37 @@ export const datasetCases: Case[] = [
     dataset({ directory: { path: '/mnt/models/../../etc' } }),
   ),
   refused(
+    'a path in a volume that goes up',
+    'spec.source.volume.path',
+    /without "\." and "\.\."/,
+    dataset({ volume: { claimName: 'runs', path: 'a/../b' } }),
+  ),
+  refused(
+    'an absolute path in a volume',
+    'spec.source.volume.path',
+    /should match/,
+    dataset({ volume: { claimName: 'runs', path: '/a' } }),
+  ),
+  refused('a volume without a claim', 'spec.source.volume.claimName', /Required value/, dataset({ volume: {} })),
+  refused(
+    'a volume of another namespace',
+    '',
+    /unknown field "spec.source.volume.namespace"/,
+    dataset({ volume: { claimName: 'runs', namespace: 'other' } }),
+  ),
+  refused(
+    'credentials of a volume',
+    'spec.secretRef',
+    /have no credentials/,
+    dataset({ volume: { claimName: 'runs' } }, { secretRef: { name: 'a' } }),
+  ),
+  refused(
+    'mirrors of a volume',
+    'spec.mirrors',
+    /a volume has no mirrors/,
+    dataset({ volume: { claimName: 'runs' } }, { mirrors: [{ s3: { bucket: 'copies' } }] }),
+  ),
+  refused(
     'credentials of a folder',
     'spec.secretRef',
     /have no credentials/,
@@ -210,8 +246,14 @@ export const datasetCases: Case[] = [
   refused(
     'a refresh too often',
     'spec.refresh.interval',
-    /from 10s to 720h/,
+    /at least 10s for a source that is no volume/,
     dataset({ hub }, { refresh: { interval: '1s' } }),
+  ),
+  refused(
+    'a refresh all the time',
+    'spec.refresh.interval',
+    /from 1s to 720h/,
+    dataset({ volume: { claimName: 'runs' } }, { refresh: { interval: '0s' } }),
   ),
   refused(
     'a refresh without an interval',

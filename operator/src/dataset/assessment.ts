@@ -84,10 +84,7 @@ const settleMs = 10_000;
 export function assess(dataset: Dataset, observed: ObservedDataset): Assessment {
   const { choice } = observed;
   const refused =
-    refuseCluster(choice) ??
-    refuseSource(dataset, choice) ??
-    refuseVolume(observed) ??
-    refuseSecret(dataset, observed);
+    refuseCluster(choice) ?? refuseSource(dataset, choice) ?? refuseVolume(observed) ?? refuseSecret(dataset, observed);
   if (refused !== undefined) return refused;
   if (choice.kind !== 'found') throw new TypeError('a Dataset without a cluster is refused');
   const cluster = choice.cluster.name;
@@ -249,7 +246,9 @@ function waitsForUpgrade({ spec }: Dataset, { agents }: ObservedDataset): Assess
   const forLayout =
     spec.source.hub?.layout === 'hub' ? waitsFor(withoutHubLayout, 'no layout of a hub cache') : undefined;
   const forVolume = spec.source.volume && waitsFor(withoutVolumes, 'no Datasets of volumes');
-  return forLayout ?? forVolume ?? ((spec.mirrors ?? []).length > 0 ? waitsFor(withoutMirrors, 'no mirrors') : undefined);
+  return (
+    forLayout ?? forVolume ?? ((spec.mirrors ?? []).length > 0 ? waitsFor(withoutMirrors, 'no mirrors') : undefined)
+  );
 }
 
 /** The result of a listing stands until agents must have learned of it. Agents without the dataset have a new store. */

@@ -29,7 +29,11 @@ describe('the volume of a Dataset', () => {
   });
 
   it('is waited for until its claim is bound', () => {
-    for (const lacking of [volume({ claim: 'other/runs' }), volume({ phase: 'Released' }), volume({ deleting: true })]) {
+    for (const lacking of [
+      volume({ claim: 'other/runs' }),
+      volume({ phase: 'Released' }),
+      volume({ deleting: true }),
+    ]) {
       assert.deepEqual(ready(lacking), [
         'ClaimNotFound',
         'waits for the claim team/runs to be bound: kubectl describe pvc says why it is not',
