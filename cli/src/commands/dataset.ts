@@ -27,8 +27,8 @@ function addCommand(context: CommandContext): Command {
   return new Command('add')
     .description(
       'List an origin and register its current state under a name. Adding the name again registers the new state.\n\n' +
-        'A source is a directory, s3://bucket/prefix, https:// URLs (one that ends in "/" is an index page) or ' +
-        "hf://org/model@revision. Credentials come from the agent's environment, never from the command line.",
+        'A source is a directory, s3://bucket/prefix, https:// URLs (one that ends in "/" is an index page), ' +
+        "hf://org/model@revision or volume://name/path. Credentials come from the agent's environment, never from the command line.",
     )
     .argument('<name>', 'name of the dataset')
     .argument('<source...>', 'origin of the bytes; several only for URLs')
