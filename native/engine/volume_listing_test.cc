@@ -18,7 +18,10 @@ constexpr tree::WideId kVolume{7}, kStore{8};
 class VolumeNode {
  public:
   explicit VolumeNode(const std::string& name)
-      : agent_(name, 4ull << 30, [this](EngineEvent event) { note(std::move(event)); }) {}
+      : agent_(
+            name, 4ull << 30, [this](EngineEvent event) { note(std::move(event)); }, path_) {}
+
+  [[nodiscard]] const std::string& folder() const { return path_; }
 
   Agent& agent() { return agent_; }
   [[nodiscard]] std::shared_ptr<Volume> volume() { return calls().find(kVolume); }
@@ -62,6 +65,8 @@ class VolumeNode {
     const std::lock_guard lock(mutex_);
     kinds_.push_back(event.kind);
   }
+  TemporaryFolder folder_;
+  std::string path_ = folder_.path();
   std::mutex mutex_;
   std::vector<EngineEvent::Kind> kinds_;
   Agent agent_;
@@ -118,6 +123,15 @@ class VolumeListingTest : public testing::Test {
     auto bytes = builder.build();
     EXPECT_TRUE(bytes.ok());
     auto added = node.agent().await(node.agent().engine().manifests().add(std::move(*bytes)));
+    EXPECT_TRUE(added.ok());
+    locate(**added, "a");
+    return *added;
+  }
+  // The same revision on another node.
+  static std::shared_ptr<Dataset> datasetLike(VolumeNode& node, const Dataset& other) {
+    const std::span<const std::byte> all = other.manifest->bytes();
+    auto added = node.agent().await(
+        node.agent().engine().manifests().add(std::vector(all.begin(), all.end())));
     EXPECT_TRUE(added.ok());
     locate(**added, "a");
     return *added;
@@ -221,6 +235,21 @@ TEST_F(VolumeListingTest, TheNodeThatWroteAFileReadsItOnceItIsSealed) {
   finish(a_, std::move(written));
   expectBytes(reading.get(), bytes);
   EXPECT_TRUE(a_.sealed());
+}
+
+TEST_F(VolumeListingTest, APinOfADatasetKeepsWhatTheVolumeLetsGo) {
+  const std::vector<char> before = pattern((4 << 20) + 5, 7);
+  put(a_, "w", before);
+  const auto old = datasetOf(a_);
+  a_.agent().engine().contents().pin(*old, std::nullopt, "job");
+  put(a_, "w", pattern((4 << 20) + 5, 8));
+  const std::string sealed = a_.folder() + "/volumes/" + hexOf(kVolume) + "/sealed";
+  const auto names = [&] {
+    return std::distance(std::filesystem::directory_iterator(sealed),
+                         std::filesystem::directory_iterator());
+  };
+  EXPECT_TRUE(eventually([&] { return names() == 1; }));
+  expectBytes(read(b_, datasetLike(b_, *old), "w"), before);
 }
 
 TEST_F(VolumeListingTest, ContentThatTheVolumeHasNoMoreIsReported) {

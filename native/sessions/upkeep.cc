@@ -86,8 +86,8 @@ Task<bool> VolumeSessions::collect(const tree::Garbage& garbage) {
     co_await ports_.mounting.owner(file.name.key).reactor.enter();
     const Result<EvictOutcome> gone = co_await cache.evict(file.name.key);
     co_await ports_.reactor.enter();
-    const bool left =
-        gone.ok() && (*gone == EvictOutcome::kEvicted || *gone == EvictOutcome::kAbsent);
+    // Pins and views are those of datasets, which keep the bytes from now on as they keep others.
+    const bool left = gone.ok() && *gone != EvictOutcome::kInUse;
     if (!left) co_return false;
     auto remove = [path = pathOf(file.name, file.directory)] { return ::unlink(path.c_str()); };
     (void)co_await ports_.reactor.offload(remove);
