@@ -8,7 +8,7 @@ PRODUCT := hearth_binding hearth-holder hearth-probe hearth-load hearth-rdma-ben
 # The last file that `npm run generate` writes; `npm install` runs it, too.
 GENERATED := csi-driver/src/generated/kubelet/pluginregistration/api.ts
 
-.PHONY: help run test test-all test-slow smoke test-unit test-native test-asan test-tsan test-upgrade test-rdma test-fio test-autoscalers fuzz lint lint-commits tidy verify e2e cluster cluster-down image bench bench-quick bench-pods bench-scale soak check-gpu product wheel kubectl-hearth release test-python build setup generate format clean
+.PHONY: help run test test-all test-slow smoke test-unit test-native test-asan test-tsan test-upgrade test-rdma test-fio test-autoscalers fuzz lint lint-commits tidy verify e2e cluster cluster-down image bench bench-quick bench-pods bench-scale soak check-gpu product wheel kubectl-hearth release test-python test-plugins build setup generate format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -57,6 +57,9 @@ release: $(GENERATED) ## Everything of a release into build/dist, image and char
 
 test-python: $(GENERATED) ## The wheel in a fresh virtual environment, without compilers
 	@$(NODE) scripts/test/main.ts python
+
+test-plugins: build ## File tiers of vLLM, SGLang, LMCache, NIXL and PyTorch on scratch volumes (pip installs 7 GB once)
+	@$(NODE) scripts/test/main.ts plugins
 
 test-autoscalers: $(GENERATED) ## Karpenter's and the scheduler's own packages judge objects of the operator
 	@$(NODE) scripts/test/main.ts autoscalers

@@ -25,6 +25,8 @@ export const testFiles = {
   measured: ['e2e/src/operator_scale.test.ts'],
   /** Replaces a running cluster of the previous release, which is built from history. */
   upgrade: ['e2e/src/upgrade.test.ts', 'e2e/src/previous_release.test.ts'],
+  /** Engines, by their own packages. */
+  plugins: ['e2e/plugins/*.test.ts'],
   /** Controllers and the client of Kubernetes, each beside the code that they test, against a real API server. */
   onApiServer: ['{common,operator}/src/**/*.kubernetes.test.ts'],
   /** Kubernetes as users meet it. */

@@ -55,6 +55,11 @@ async function kubernetes(run: Run): Promise<Counts> {
   );
 }
 
+/** The packages of engines, of which pip installs 7 GB once on a machine. */
+async function plugins(run: Run): Promise<Counts> {
+  return (await mocha(run, ['plugins', testFiles.plugins])).counts;
+}
+
 async function pythonPackage(run: Run): Promise<Counts> {
   const own = step('clients/python', await run('scripts/test-wheel.sh', []));
   return add(own, step('clients/python for arm64', await run('scripts/test-wheel-arm64.sh', [])));
@@ -181,6 +186,7 @@ export const suites: Record<string, Suite> = {
     run: pythonPackage,
     minutes: 25,
   },
+  plugins: { title: 'File tiers of engines on scratch volumes', run: plugins, minutes: 60 },
   fio: {
     title: 'fio through libgd2fs',
     run: async (run) => step('clients/fio', await run('clients/fio/test.sh', [])),
@@ -201,6 +207,6 @@ export const plans: Record<string, string[]> = {
   'test-slow': ['programs', 'slow-native', 'slow'],
   all: [
     ...['programs', 'smoke', 'native', 'unit', 'lint', 'verify', 'slow-native', 'slow', 'tidy'],
-    ...['e2e', 'autoscalers', 'upgrade', 'python', 'fio', 'rdma', 'fuzz', 'asan', 'tsan', 'soak'],
+    ...['e2e', 'autoscalers', 'upgrade', 'python', 'plugins', 'fio', 'rdma', 'fuzz', 'asan', 'tsan', 'soak'],
   ],
 };

@@ -18,8 +18,6 @@ const engines = join(import.meta.dirname, '../../e2e/plugins/requirements.txt');
 
 const environments: Record<string, Environment> = {
   'numba-python': { version: 'numba-0.68.1', packages: ['numba==0.68.1'] },
-  // NIXL declares PyTorch, which it does not import.
-  'nixl-python': { version: 'nixl-1.5.1', packages: ['--no-deps', 'nixl-cu12==1.5.1', 'numpy==2.2.6'] },
   // The engines ask for several versions of PyTorch and for packages of devices; the list has what their file tiers import.
   'engines-python': {
     version: `engines-${createHash('sha256').update(readFileSync(engines)).digest('hex').slice(0, 12)}`,
