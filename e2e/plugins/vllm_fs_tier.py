@@ -1,6 +1,5 @@
 """vLLM's tier `fs` under its own tiering manager, without a GPU: eight chunks of 64 KiB."""
 
-import json
 import os
 import time
 
@@ -41,6 +40,7 @@ class Manager:
         )
         self.manager = spec.get_manager()
         self.tier = self.manager.secondary_tiers[0]
+        assert self.tier._use_o_direct
         self.memory = self.manager.primary_tier.get_kv_memoryview().cast("B")
         self.chunk = spec.kv_bytes_per_chunk
         self.request = ReqContext("request")
@@ -76,7 +76,6 @@ def store(mount: str) -> None:
     while not all(os.path.exists(path) for path in paths):
         ours.step()
     ours.manager.shutdown()
-    print(json.dumps({"o_direct": ours.tier._use_o_direct}))
 
 
 def load(mount: str) -> None:
@@ -90,7 +89,6 @@ def load(mount: str) -> None:
     with ours.manager.lock:
         ours.manager.complete_load(KEYS, ours.request)
     ours.manager.shutdown()
-    print(json.dumps({"o_direct": ours.tier._use_o_direct}))
 
 
 if __name__ == "__main__":

@@ -166,6 +166,8 @@ def space(mounts: list[str]) -> None:
     assert freed == 16, freed
     assert before.f_favail - after.f_favail == 1
     assert after.f_namemax == 255
+    # LMCache uses O_DIRECT for objects that are multiples of it.
+    assert after.f_bsize == BLOCK
 
 
 def mappings(mounts: list[str]) -> None:
