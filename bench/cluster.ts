@@ -95,6 +95,13 @@ export class Cluster {
     await this.hearth(['umount', target], node);
   }
 
+  /** Waits until an agent leads the volume. */
+  async volumeIsReady(name: string): Promise<void> {
+    await until(`the volume ${name} has a leader`, async () => {
+      return (JSON.parse(await this.hearth(['--json', 'volume', 'show', name])) as { state: string }).state === 'Ready';
+    });
+  }
+
   /** Does something while the mount holder is stopped, as by a machine that has no time for it. */
   withoutHolder<T>(work: () => Promise<T>): Promise<T> {
     return this.#agents.withoutHolder(work);

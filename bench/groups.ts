@@ -9,6 +9,7 @@ import { findChunk } from './rows/find_chunk.ts';
 import { gates } from './rows/gates.ts';
 import { hitRatio } from './rows/hit_ratio.ts';
 import { idleOperator } from './rows/idle_operator.ts';
+import { kvBlocks } from './rows/kv_blocks.ts';
 import { limits } from './rows/limits.ts';
 import { linkReads } from './rows/links.ts';
 import { loadSlices } from './rows/load_slices.ts';
@@ -25,6 +26,7 @@ import { spreading } from './rows/spread.ts';
 import { storeWrites } from './rows/store_writes.ts';
 import { storms } from './rows/storm.ts';
 import { transport } from './rows/transport.ts';
+import { volumeNames } from './rows/volume_names.ts';
 import { volumes } from './rows/volumes.ts';
 import { warmDirectory } from './rows/warm_directory.ts';
 import { warmS3 } from './rows/warm_s3.ts';
@@ -53,6 +55,8 @@ const all: readonly Group[] = [
   findChunk,
   loops,
   volumes,
+  volumeNames,
+  kvBlocks,
   transport,
   limits,
   planner,

@@ -1,24 +1,12 @@
-import {
-  closeSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { until } from '@hearth/common/testing';
 import { Cluster } from '../cluster.ts';
 import { root, run } from '../command.ts';
 import { makeSmallFiles } from '../data.ts';
 import type { Group, Surroundings } from '../plan.ts';
 import { dropPageCache, readFolder } from '../reader.ts';
-import { median } from '../result.ts';
 
-const writer = join(root, 'build/release/bench/hearth_bench_volume_log');
+const writers = join(root, 'bench/python/concurrent_writers.py');
 const mib = 2 ** 20;
 const gib = 2 ** 30;
 const files = 1_000;
@@ -63,48 +51,6 @@ async function settled<T>(parent: string, name: string, work: (folder: string) =
   }
 }
 
-const manyNames = 1_000_000;
-const fewNames = 1_000;
-const stats = 20_000;
-
-/** Microseconds of a stat of an absent name, median. */
-function medianOfStats(folder: string): number {
-  const taken: number[] = [];
-  for (let index = 0; index < stats; index++) {
-    const path = join(folder, `absent${(index * 7919) % 1_000_003}`);
-    const begun = process.hrtime.bigint();
-    statSync(path, { throwIfNoEntry: false });
-    taken.push(secondsSince(begun) * 1e6);
-  }
-  return median(taken);
-}
-
-async function isReady(cluster: Cluster, name: string): Promise<boolean> {
-  const { state } = JSON.parse(await cluster.hearth(['--json', 'volume', 'show', name])) as { state: string };
-  return state === 'Ready';
-}
-
-/** The store's id in the head of a log (native/volume/log_segment.h). */
-function storeOf(log: string): string {
-  const segment = readdirSync(log).find((name) => name.startsWith('log-')) ?? '';
-  return readFileSync(join(log, segment)).subarray(16, 32).toString('hex');
-}
-
-/** A volume whose log was written by a program, with so many empty files; mounted. */
-async function madeVolume(cluster: Cluster, name: string, count: number): Promise<string> {
-  const [node = ''] = cluster.nodes;
-  const created = JSON.parse(await cluster.hearth(['--json', 'volume', 'create', name])) as { id: string };
-  await until('the volume has a leader', () => isReady(cluster, name));
-  await cluster.withoutAgent(node, async () => {
-    const log = join(cluster.cacheOf(node), 'volumes', created.id, 'log');
-    const store = storeOf(log);
-    rmSync(log, { recursive: true });
-    await run(writer, [log, store, created.id, String(count)]);
-  });
-  await until('it has a leader again', () => isReady(cluster, name));
-  return await cluster.mountBest(`volume:${name}`);
-}
-
 /** Writing into a scratch volume whose leader is on this node, and reading its files on another node. */
 export const volumes: Group = {
   ids: ['volume-'],
@@ -117,30 +63,15 @@ export const volumes: Group = {
     const cluster = await Cluster.start(folder, ['writer', 'reader'], 4 * (bytes + files * fileBytes), { release });
     try {
       await cluster.hearth(['volume', 'create', 'bench']);
-      await until('the volume has a leader', () => isReady(cluster, 'bench'));
+      await cluster.volumeIsReady('bench');
       const mount = await cluster.mountBest('volume:bench', 'writer');
       await rowsOfWriting(around, { mount, native });
       await rowOfReading(around, cluster, { mount, native });
-      await rowOfNames(around, cluster);
     } finally {
       await cluster.stop();
     }
   },
 };
-
-async function rowOfNames(around: Surroundings, cluster: Cluster): Promise<void> {
-  const few = await madeVolume(cluster, 'few', fewNames);
-  const many = await madeVolume(cluster, 'many', manyNames);
-  await around.row({
-    id: 'volume-stat',
-    what: `stat of an absent name in a scratch volume of ${manyNames} files, median, against one of ${fewNames}`,
-    unit: 'us',
-    better: 'less',
-    target: 1 / 1.2,
-    times,
-    sides: { value: async () => medianOfStats(many), baseline: async () => medianOfStats(few) },
-  });
-}
 
 async function rowsOfWriting(
   around: Surroundings,
@@ -169,6 +100,17 @@ async function rowsOfWriting(
     target: 0.5,
     times,
     sides: { value: many(mount), baseline: many(native) },
+  });
+  const atOnce = (parent: string) => (round: number) =>
+    settled(parent, `writers-${round}`, async (folder) => Number(await run('python3', [writers, folder])));
+  await around.row({
+    id: 'volume-writers',
+    what: '64 processes at once that write 404 files of 4 KiB to 64 MiB, close and rename them in a scratch volume, against ext4',
+    unit: 'GiB/s',
+    better: 'more',
+    target: 0.7,
+    times,
+    sides: { value: atOnce(mount), baseline: atOnce(native) },
   });
 }
 
