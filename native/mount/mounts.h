@@ -11,6 +11,7 @@
 
 #include "dataset/manifest_store.h"
 #include "mount/mount_ports.h"
+#include "reactor/synchronization.h"
 
 namespace hearth {
 
@@ -100,6 +101,12 @@ class Mounts {
     std::weak_ptr<VolumeFiles> files;
     std::shared_ptr<Event> done;
   };
+  // A target has one session, and what serves it ends on another thread than its own: the agent
+  // that repeats its mounts and the engine that takes them over may ask for one target at once.
+  [[nodiscard]] Semaphore& turnOf(tree::WideId volume);
+  // These are called in the volume's turn.
+  [[nodiscard]] Task<Result<MountInfo>> mountInTurn(VolumeMountOptions options,
+                                                    std::shared_ptr<VolumeFiles> files);
   // Once for each object, before its first mount; with the writers of all mounts that wait.
   [[nodiscard]] Task<Status> resumeFiles(tree::WideId id, std::shared_ptr<VolumeFiles> files);
   [[nodiscard]] Task<Status> serveWaiting(tree::WideId id, std::shared_ptr<VolumeFiles> files);
@@ -122,6 +129,7 @@ class Mounts {
   bool passthroughRefused_ = false;              // by this kernel
   std::map<std::string, WaitingMount> waiting_;  // for their volumes to be known, by target
   std::map<tree::WideId, ResumedVolume> resumedVolumes_;
+  std::map<tree::WideId, std::unique_ptr<Semaphore>> turns_;
   // Runs calls that block, up to their deadline, while a file system or the holder does not answer:
   // opens on the shard wait for the reactor's own helpers. The last member: the others live until
   // its threads have ended.

@@ -29,8 +29,24 @@ Task<Result<MountInfo>> Mounts::mountVolume(VolumeMountOptions options) {
   }
   const Result<std::shared_ptr<VolumeFiles>> files = co_await ports_.volumeFiles(options.volume);
   if (!files.ok()) co_return files.error();
+  Semaphore& turn = turnOf(options.volume);
+  co_await turn.acquire(1);
+  Task<Result<MountInfo>> mounting = mountInTurn(std::move(options), *files);
+  Result<MountInfo> mounted = co_await mounting;
+  turn.release(1);
+  co_return mounted;
+}
+
+Semaphore& Mounts::turnOf(tree::WideId volume) {
+  std::unique_ptr<Semaphore>& turn = turns_[volume];
+  if (turn == nullptr) turn = std::make_unique<Semaphore>(home_.reactor, 1);
+  return *turn;
+}
+
+Task<Result<MountInfo>> Mounts::mountInTurn(VolumeMountOptions options,
+                                            std::shared_ptr<VolumeFiles> files) {
   if (const Status connected = co_await connect(); !connected.ok()) co_return connected.error();
-  if (const Status served = co_await serveWaiting(options.volume, *files); !served.ok())
+  if (const Status served = co_await serveWaiting(options.volume, files); !served.ok())
     co_return served.error();
   const auto waited = mountedVolume(options);
   if (!waited.ok()) co_return waited.error();
@@ -49,7 +65,7 @@ Task<Result<MountInfo>> Mounts::mountVolume(VolumeMountOptions options) {
   if (!held->ok()) co_return held->error();
   const std::string target = options.target;
   Task<Result<MountInfo>> serving =
-      serveVolume(std::move(options), std::make_shared<HeldMount>(std::move(**held)), *files);
+      serveVolume(std::move(options), std::make_shared<HeldMount>(std::move(**held)), files);
   const Result<MountInfo> served = co_await serving;
   if (served.ok()) co_return served;
   [[maybe_unused]] const Status unmounted = co_await unmountAtHolder(target, true);
@@ -65,7 +81,12 @@ Task<void> Mounts::resumeVolumes(std::vector<tree::WideId> volumes) {
     // Its mounts wait until it is known.
     if (files.code() == ErrorCode::kNotFound) continue;
     Status served = files.ok() ? Status() : Status(files.error());
-    if (files.ok()) served = co_await serveWaiting(id, *files);
+    if (files.ok()) {
+      Semaphore& turn = turnOf(id);
+      co_await turn.acquire(1);
+      served = co_await serveWaiting(id, *files);
+      turn.release(1);
+    }
     if (!served.ok()) {
       log(ports_.events, EngineEvent::Level::kError,
           "cannot take over the mounts of a volume: " + served.error().message);
