@@ -18,9 +18,6 @@ inline constexpr std::uint64_t kFuseHasResend = 1ULL << 39;    // 7.41, Linux 6.
 inline constexpr std::uint64_t kFuseAllowIdmap = 1ULL << 40;   // 7.42, Linux 6.12
 
 inline constexpr std::uint32_t kFopenPassthrough = 1U << 7;  // 7.40, Linux 6.9
-inline constexpr std::int32_t kFuseNotifyResend = 7;         // 7.40, Linux 6.9
-// Set in `unique` of a request that is sent again after FUSE_NOTIFY_RESEND.
-inline constexpr std::uint64_t kFuseUniqueResend = 1ULL << 63;  // 7.40, Linux 6.9
 
 inline constexpr std::uint32_t kFuseStatx = 52;  // 7.39, Linux 6.6
 

@@ -1,5 +1,6 @@
-// Backing files of FUSE (passthrough), declared from the kernel's documentation (7.40, Linux 6.9:
-// include/uapi/linux/fuse.h), which Debian 12's headers do not have.
+// Backing files of FUSE (passthrough) and requests that are sent again, declared from the kernel's
+// documentation (7.40, Linux 6.9: include/uapi/linux/fuse.h), which Debian 12's headers do not
+// have.
 #pragma once
 
 #include <linux/fuse.h>
@@ -17,5 +18,10 @@ struct FuseBackingMap {
 };
 inline constexpr unsigned long kFuseBackingOpen = _IOW(FUSE_DEV_IOC_MAGIC, 1, FuseBackingMap);
 inline constexpr unsigned long kFuseBackingClose = _IOW(FUSE_DEV_IOC_MAGIC, 2, std::uint32_t);
+
+// The kernel gives all requests again that were read and not answered.
+inline constexpr std::int32_t kFuseNotifyResend = 7;
+// Set in `unique` of a request that is sent again after FUSE_NOTIFY_RESEND.
+inline constexpr std::uint64_t kFuseUniqueResend = 1ULL << 63;
 
 }  // namespace hearth

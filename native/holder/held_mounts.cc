@@ -118,7 +118,7 @@ Result<const HeldMounts::Mount*> HeldMounts::mount(const std::string& owner,
   held.record.flags = request.flags;
   held.device = std::move(made->device);
   held.shared = std::move(*shared);
-  return &(mounts_[made->target] = std::move(held));
+  return keep(std::move(held));
 }
 
 Result<const HeldMounts::Mount*> HeldMounts::enroll(const std::string& owner,
@@ -152,7 +152,18 @@ Result<const HeldMounts::Mount*> HeldMounts::enroll(const std::string& owner,
     }
     if (record.minor == request.minor && !record.aborted) return &there->second;
   }
-  return &(mounts_[request.target] = std::move(given));
+  return keep(std::move(given));
+}
+
+const HeldMounts::Mount* HeldMounts::keep(Mount mount) {
+  // Without it the mount waits for an agent as a read-only one does.
+  if ((mount.record.flags & kHolderWritable) != 0) {
+    if (auto watch = MountWatch::map(mount.shared); watch.ok())
+      mount.unserved.emplace(std::move(*watch));
+  }
+  const std::string target = mount.record.target;
+  mounts_.erase(target);
+  return &mounts_.emplace(target, std::move(mount)).first->second;
 }
 
 Result<const HeldMounts::Mount*> HeldMounts::mountOf(const std::string& owner,
@@ -285,6 +296,33 @@ HeldMounts::Time HeldMounts::nextAbort() const {
   return next;
 }
 
+std::vector<std::string> HeldMounts::endUnserved(Time now) {
+  std::vector<std::string> lines;
+  for (auto& [target, mount] : mounts_) {
+    if (!mount.unserved || !mount.device) continue;
+    if (const auto line = mount.unserved->end(mount.device.get(), now))
+      lines.push_back(target + " " + *line);
+  }
+  return lines;
+}
+
+HeldMounts::Time HeldMounts::nextUnserved(Time now) const {
+  Time next = Time::max();
+  for (const auto& [target, mount] : mounts_) {
+    if (mount.unserved && mount.device) next = std::min(next, mount.unserved->due(now));
+  }
+  return next;
+}
+
+std::vector<int> HeldMounts::unservedDevices() const {
+  std::vector<int> devices;
+  for (const auto& [target, mount] : mounts_) {
+    if (mount.unserved && mount.device && mount.unserved->answers())
+      devices.push_back(mount.device.get());
+  }
+  return devices;
+}
+
 bool HeldMounts::anyAttached() const {
   return std::any_of(owners_.begin(), owners_.end(),
                      [](const auto& owner) { return owner.second.agent != 0; });
@@ -311,8 +349,7 @@ const HeldMounts::Mount* HeldMounts::at(std::size_t position) const {
 
 void HeldMounts::adopt(Mount mount, Time absentSince) {
   owners_.try_emplace(mount.record.owner, Owner{0, {}, absentSince});
-  const std::string target = mount.record.target;
-  mounts_.insert_or_assign(target, std::move(mount));
+  keep(std::move(mount));
 }
 
 void HeldMounts::adopt(HeldMemory::Kept kept, Time absentSince) {

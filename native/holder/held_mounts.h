@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "holder/former_agents.h"
 #include "holder/held_memory.h"
 #include "holder/holder_protocol.h"
+#include "holder/unserved_requests.h"
 
 namespace hearth {
 
@@ -29,6 +31,7 @@ class HeldMounts {
     HolderRecord record;  // without `attached` and `absentSeconds`, which belong to the owner
     OwnedFd device;
     OwnedFd shared;
+    std::optional<UnservedRequests> unserved = {};  // of a writable mount
   };
 
   // `agentAbsence`: how long requests may wait for an owner without an agent before they are
@@ -80,6 +83,13 @@ class HeldMounts {
   [[nodiscard]] std::vector<std::string> abortAbsent(Time now);
   // When abortAbsent() has something to do; Time::max() when nothing is waiting.
   [[nodiscard]] Time nextAbort() const;
+  // Answers the requests of mounts that no agent has served for their deadline. Returns a line for
+  // the log for each mount where that begins or ends.
+  [[nodiscard]] std::vector<std::string> endUnserved(Time now);
+  // When endUnserved() has to look again; Time::max(): never.
+  [[nodiscard]] Time nextUnserved(Time now) const;
+  // /dev/fuse of mounts whose requests endUnserved() answers as they come.
+  [[nodiscard]] std::vector<int> unservedDevices() const;
   // Some owner has an agent, which can give its mounts to the next holder.
   [[nodiscard]] bool anyAttached() const;
   // Detaches every mount that no agent serves. Returns what went wrong.
@@ -105,6 +115,8 @@ class HeldMounts {
     FormerAgents former = {};
   };
 
+  // Keeps the mount, and watches whether it is served.
+  const Mount* keep(Mount mount);
   [[nodiscard]] static bool stillMounted(const Mount& mount);
   void forgetUnmounted(const std::string& owner);
   [[nodiscard]] bool owns(const std::string& owner) const;

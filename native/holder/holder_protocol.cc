@@ -247,8 +247,9 @@ Status allowedMountOption(const std::string& option) {
 }
 
 std::string missingFeatures(const HolderFeatures& wanted, const HolderFeatures& there) {
-  constexpr const char* kNames[] = {"register", "hand-over", "memory", "backing", "options",
-                                    "writable", "socket",    "users",  "touch",   "folders"};
+  constexpr const char* kNames[] = {"register", "hand-over", "memory",   "backing",
+                                    "options",  "writable",  "socket",   "users",
+                                    "touch",    "folders",   "deadlines"};
   std::string names;
   for (std::size_t bit = 0; bit < std::size(kNames); ++bit) {
     if (((wanted[0] & ~there[0]) >> bit & 1) == 0) continue;

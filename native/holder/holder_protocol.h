@@ -108,8 +108,9 @@ inline constexpr std::uint64_t kHolderGivesSocket = 1U << 6;     // kHandOverSoc
 inline constexpr std::uint64_t kHolderWatchesUsers = 1U << 7;    // HolderMemory::usersGone
 inline constexpr std::uint64_t kHolderTouchesMemory = 1U << 8;   // kTouchMemory
 inline constexpr std::uint64_t kHolderKeepsFolders = 1U << 9;    // kOpenFolder, kTouchFile
+inline constexpr std::uint64_t kHolderEndsRequests = 1U << 10;   // of unserved mounts (MountWatch)
 using HolderFeatures = std::array<std::uint64_t, 2>;
-inline constexpr HolderFeatures kHolderFeatures = {0x3ff, 0};
+inline constexpr HolderFeatures kHolderFeatures = {0x7ff, 0};
 
 // Flags of a mount.
 inline constexpr std::uint64_t kHolderWritable = 1U << 0;

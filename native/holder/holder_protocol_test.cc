@@ -137,8 +137,9 @@ TEST(HolderProtocol, WhatCannotBeDoneIsSaidAndNotRefusedAsGarbage) {
 
 TEST(HolderProtocol, MissingFeaturesHaveNames) {
   EXPECT_EQ(missingFeatures(kHolderFeatures, kHolderFeatures), "");
-  EXPECT_EQ(missingFeatures(kHolderFeatures, {kHolderRegisters, 0}),
-            "hand-over, memory, backing, options, writable, socket, users, touch, folders");
+  EXPECT_EQ(
+      missingFeatures(kHolderFeatures, {kHolderRegisters, 0}),
+      "hand-over, memory, backing, options, writable, socket, users, touch, folders, deadlines");
 }
 
 TEST(HolderProtocol, OptionsThatAMountMayHave) {

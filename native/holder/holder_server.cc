@@ -96,7 +96,7 @@ void HolderServer::stop() {
 bool HolderServer::mayAccept() const { return !acceptsAt_ || Clock::now() >= *acceptsAt_; }
 
 int HolderServer::pollTimeoutMs() const {
-  auto next = mounts_.nextAbort();
+  auto next = std::min(mounts_.nextAbort(), mounts_.nextUnserved(Clock::now()));
   if (successor_ != 0) next = std::min(next, successorUntil_);
   if (successor_ == 0 && !mayAccept()) next = std::min(next, *acceptsAt_);
   if (endsAt_ && successor_ == 0) next = std::min(next, *endsAt_);
@@ -112,6 +112,7 @@ void HolderServer::run() {
     const bool ends = endsAt_ && successor_ == 0;
     if (ends && (!mounts_.anyAttached() || Clock::now() >= *endsAt_)) break;
     for (const std::string& line : mounts_.abortAbsent(Clock::now())) options_.log(line);
+    for (const std::string& line : mounts_.endUnserved(Clock::now())) options_.log(line);
   }
   endWalks();
   if (!handedOver_) detachAll();
@@ -134,6 +135,7 @@ bool HolderServer::serveOnce() {
                               {accepts ? listener_.socket.get() : -1, POLLIN, 0}};
   std::vector<Waited> waited;
   for (const auto& [id, client] : clients_) waitForClient(id, client, waiting, waited);
+  for (const int device : mounts_.unservedDevices()) waiting.push_back({device, POLLIN, 0});
   if (poll(waiting.data(), waiting.size(), pollTimeoutMs()) < 0 && errno != EINTR) {
     options_.log(errnoError(errno, "poll").message);
     return false;
