@@ -81,6 +81,8 @@ Napi::Value toJs(Napi::Env env, const VolumeStatistics& volume) {
   object.Set("evictedYoungFiles", Napi::BigInt::New(env, volume.evictions.youngFiles));
   object.Set("sessions", static_cast<double>(volume.sessions));
   object.Set("sessionBytes", Napi::BigInt::New(env, volume.sessionBytes));
+  object.Set("overdueRequests", Napi::BigInt::New(env, volume.overdue));
+  object.Set("unservedRequests", Napi::BigInt::New(env, volume.unserved));
   Napi::Array operations = Napi::Array::New(env);
   for (const CallCount& count : volume.operations)
     operations.Set(operations.Length(), toJs(env, count));

@@ -154,6 +154,7 @@ Task<void> VolumeCalls::set(std::vector<VolumeOptions> volumes) {
     co_await volume->shard.reactor->enter();
     co_await openSessions(volume);
     volume->client.setDeadline(options.deadline);
+    volume->sessions.setDeadline(options.deadline);
     volume->service.setLimits(options.limits);
     co_await home_.reactor->enter();
   }
@@ -249,6 +250,8 @@ Task<std::vector<VolumeStatistics>> VolumeCalls::statistics() {
     const SessionStatistics sessions = volume->sessions.statistics();
     statistics.sessions = sessions.sessions;
     statistics.sessionBytes = sessions.sessionBytes;
+    statistics.overdue = sessions.overdue;
+    statistics.unserved = sessions.unserved;
     const CallCounts& counts = volume->client.counts();
     statistics.operations.assign(counts.changes.begin(), counts.changes.end());
     statistics.operations.insert(statistics.operations.end(), counts.queries.begin(),

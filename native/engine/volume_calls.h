@@ -37,6 +37,7 @@ struct VolumeStatistics {
   tree::Usage usage{};                           // the leader's
   VolumeLeader::Evictions evictions;             // since its term began
   std::uint64_t sessions = 0, sessionBytes = 0;  // session files of this node
+  std::uint64_t overdue = 0, unserved = 0;       // of SessionStatistics
   std::vector<CallCount> operations;
 };
 

@@ -2,13 +2,16 @@
 // bytes. Any thread.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 
+#include "base/clock.h"
 #include "fuse/fuse_device.h"
 #include "fuse/fuse_statistics.h"
 #include "fuse/mount_source.h"
@@ -42,6 +45,16 @@ class FuseReads {
     // gone only by the call that is answered then.
     std::function<void(const Error&)> failed;
   };
+  // Gives reads a deadline, which endOverdue() keeps: before anything else is done with a read that
+  // has come for `node`. False: it was answered with ETIMEDOUT, because another read of the node
+  // was a moment ago. The kernel asks again for the page of a read ahead that failed, so a program
+  // would wait twice. Either all reads of this object are begun or none.
+  [[nodiscard]] bool begin(std::uint64_t unique, std::uint64_t node, Clock::time_point now);
+  // Answers ETIMEDOUT to reads that began before `limit`; what is brought for them later is
+  // dropped.
+  void endOverdue(Clock::time_point limit, Clock::time_point now);
+  // Reads that were answered so.
+  [[nodiscard]] std::uint64_t overdue() const { return overdue_; }
   // Answers the read now or later, by whoever brings the bytes.
   void read(const Request& request, const std::shared_ptr<FuseReading>& reading);
   // Bytes that the caller has read; none at the end of the file.
@@ -58,11 +71,23 @@ class FuseReads {
  private:
   void readWhenThere(const Request& request, std::shared_ptr<MountSource::OpenFile> file);
   void answer(const Request& request, const Result<MappedBytes>& bytes);
+  // The read is to be answered. False: endOverdue() has done it.
+  [[nodiscard]] bool take(std::uint64_t unique);
+
+  struct Begun {
+    std::uint64_t node = 0;
+    Clock::time_point at;
+  };
 
   FuseDevice& device_;
   FuseCounters& counters_;
   const ReadAheadOptions readAhead_;
   std::atomic<bool> leavesLate_{false};
+  std::atomic<bool> limited_{false};  // reads are begun
+  std::atomic<std::uint64_t> overdue_{0};
+  std::mutex mutex_;  // of what follows; held for no other lock
+  std::unordered_map<std::uint64_t, Begun> begun_;
+  std::unordered_map<std::uint64_t, Clock::time_point> lateNodes_;  // refused until then
   ParkedReads parked_;
 };
 

@@ -93,6 +93,7 @@ struct FileHasher::Work {
   const int descriptor;
   const HashKey& key;
   const bool keyed;
+  Progress* progress = nullptr;
   FileHash hash;
   std::atomic<std::uint32_t> next{0};
   std::atomic<int> error{0};
@@ -139,6 +140,7 @@ struct FileHasher::Work {
       if (mac) mac->add(bytes);
     }
     if (mac) hash.chunks[chunk] = mac->end();
+    if (progress != nullptr) progress->moved();
     return true;
   }
   [[nodiscard]] bool read(std::span<std::byte> into, std::uint64_t offset) {
@@ -179,8 +181,10 @@ Task<void> FileHasher::share(Reactor& reactor, ThreadPool& pool, Work& work) {
   co_await reactor.offload(pool, run);
 }
 
-Task<Result<FileHash>> FileHasher::hash(Reactor& reactor, int descriptor, std::uint64_t length) {
+Task<Result<FileHash>> FileHasher::hash(Reactor& reactor, int descriptor, std::uint64_t length,
+                                        Progress* progress) {
   Work work(*this, descriptor, true);
+  work.progress = progress;
   work.setLength(length);
   co_return co_await finish(reactor, work);
 }

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "reactor/reactor.h"
+#include "sessions/session_files.h"
 
 namespace hearth {
 
@@ -34,7 +35,9 @@ class FileHasher {
 
   // On `reactor`, where it continues. The first `length` bytes of an open file. kConflict: it is
   // shorter by now.
-  [[nodiscard]] Task<Result<FileHash>> hash(Reactor& reactor, int descriptor, std::uint64_t length);
+  // Notes its progress.
+  [[nodiscard]] Task<Result<FileHash>> hash(Reactor& reactor, int descriptor, std::uint64_t length,
+                                            Progress* progress = nullptr);
   // The same without the chunks' hashes, in less than half of the time, of all that the file has
   // when `begin`, which may block, has succeeded; else its error.
   [[nodiscard]] Task<Result<FileHash>> checksums(Reactor& reactor, int descriptor,

@@ -59,7 +59,7 @@ Task<Result<MappedBytes>> readPiece(Reactor& reactor, MountSource::OpenFile& fil
 Task<ChangeReply> VolumeSessions::askForSession(tree::ClientChange ask,
                                                 std::shared_ptr<RequestNote> note) {
   const Clock::time_point begun = Clock::now();
-  const Clock::time_point until = begun + std::min(kBusyFor, options_.deadline);
+  const Clock::time_point until = begun + std::min(kBusyFor, deadline_);
   for (Clock::duration pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
     ChangeReply reply = co_await ports_.client.change(ask, note);
     const tree::Answer& answer = reply.answer;
@@ -247,7 +247,7 @@ Task<std::int32_t> VolumeSessions::beginSession(WrittenFile& file, const ChangeR
       made = descriptor.error();
     }
   } else {
-    made = co_await copyContent(about, name);
+    made = co_await copyContent(about, name, file.progress);
   }
   const Result<FileMark> mark = made.ok() ? markOf(made->file.get()) : made.error();
   if (!mark.ok()) {
@@ -270,7 +270,8 @@ Task<std::int32_t> VolumeSessions::beginSession(WrittenFile& file, const ChangeR
 }
 
 Task<Result<VolumeSessions::NewSessionFile>> VolumeSessions::copyContent(tree::Attributes about,
-                                                                         SessionName name) {
+                                                                         SessionName name,
+                                                                         Progress& progress) {
   const QueryReply asked = co_await ports_.client.query(OpenQuery{about.id, std::nullopt});
   const auto run = asked.content ? soleRun(*asked.content) : std::nullopt;
   if (!run) co_return Error{ErrorCode::kUnsupported, "the content is not one run of chunks"};
@@ -289,11 +290,11 @@ Task<Result<VolumeSessions::NewSessionFile>> VolumeSessions::copyContent(tree::A
   // Under its name only when it is whole: the next agent takes every session file for one.
   const std::string aside = asideOf(made.path);
   if (!whole) {
-    const Status brought = co_await bring(*run, length, aside);
+    const Status brought = co_await bring(*run, length, aside, progress);
     if (!brought.ok()) co_return brought.error();
   }
   auto finish = [&]() -> Result<OwnedFd> {
-    const Status copied = whole ? copySessionFile(aside, *from, length) : Status();
+    const Status copied = whole ? copySessionFile(aside, *from, length, progress) : Status();
     if (!copied.ok()) return copied.error();
     const Status timed = setTimes(aside, std::nullopt, about.inode.modifiedNs);
     if (!timed.ok()) return timed.error();
@@ -306,7 +307,8 @@ Task<Result<VolumeSessions::NewSessionFile>> VolumeSessions::copyContent(tree::A
   co_return std::move(made);
 }
 
-Task<Status> VolumeSessions::bring(tree::ChunkRun run, std::uint64_t length, std::string path) {
+Task<Status> VolumeSessions::bring(tree::ChunkRun run, std::uint64_t length, std::string path,
+                                   Progress& progress) {
   const auto reader = co_await readerOf(run, length);
   if (!reader.ok()) co_return reader.error();
   auto make = [&path] { return makeSessionFile(path); };
@@ -322,6 +324,7 @@ Task<Status> VolumeSessions::bring(tree::ChunkRun run, std::uint64_t length, std
     };
     const Status written = co_await ports_.reactor.offload(write);
     if (!written.ok()) co_return written;
+    progress.moved();
   }
   co_return Status();
 }
@@ -358,8 +361,7 @@ Task<Result<std::shared_ptr<MountSource::OpenFile>>> VolumeSessions::readerOf(
   dataset->holder = co_await ports_.client.nodeOf(run.holder);
   if (dataset->holder.empty())
     co_return Error{ErrorCode::kNotFound, "the node that wrote the file has left the volume"};
-  dataset->absence.setBound(
-      std::chrono::duration_cast<std::chrono::milliseconds>(options_.deadline));
+  dataset->absence.setBound(std::chrono::duration_cast<std::chrono::milliseconds>(deadline_));
   const auto entry = (*manifest)->lookUp("content");
   co_return co_await DatasetSource::open(ports_.mounting, FileReference::of(dataset, *entry),
                                          ports_.reactor);

@@ -44,7 +44,7 @@ Task<Result<VolumeSessions::Prepared>> VolumeSessions::describe(const WrittenFil
   co_return std::move(prepared);
 }
 
-Task<Result<VolumeSessions::Prepared>> VolumeSessions::prepare(const WrittenFile& file) {
+Task<Result<VolumeSessions::Prepared>> VolumeSessions::prepare(WrittenFile& file) {
   const int descriptor = file.session->file.get();
   FileMark mark;
   Result<FileHash> hash = Error{ErrorCode::kConflict, ""};
@@ -52,7 +52,7 @@ Task<Result<VolumeSessions::Prepared>> VolumeSessions::prepare(const WrittenFile
     const Result<FileMark> now = markOf(descriptor);
     if (!now.ok()) co_return now.error();
     mark = *now;
-    hash = co_await hasher_.hash(ports_.reactor, descriptor, mark.size);
+    hash = co_await hasher_.hash(ports_.reactor, descriptor, mark.size, &file.progress);
   }
   if (!hash.ok()) co_return hash.error();
   Result<Prepared> prepared = co_await describe(file, mark);
@@ -130,7 +130,8 @@ Task<void> VolumeSessions::readContent(WrittenFile& file) {
   WriteSession& session = *file.session;
   if (!session.published || session.published->hash || session.over) co_return;
   PublishedContent& content = *session.published;
-  Result<FileHash> hash = co_await hasher_.hash(ports_.reactor, session.file.get(), content.length);
+  Result<FileHash> hash =
+      co_await hasher_.hash(ports_.reactor, session.file.get(), content.length, &file.progress);
   // A file that was cut meanwhile is published anew.
   if (!hash.ok()) co_return;
   const tree::Content named{

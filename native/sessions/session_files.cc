@@ -85,7 +85,11 @@ Result<OwnedFd> opened(const std::string& path, int flags) {
   return file;
 }
 
-Status copyBytes(int from, int to, std::uint64_t length, const std::string& path) {
+// Of one call that notes its progress: a slow disk takes less than a second for them.
+constexpr std::uint64_t kPieceBytes = std::uint64_t{64} << 20;
+
+Status copyBytes(int from, int to, std::uint64_t length, const std::string& path,
+                 Progress& progress) {
   if (::ioctl(to, FICLONE, from) == 0) {
     // The other file may be longer by now.
     if (::ftruncate(to, static_cast<off_t>(length)) == 0) return {};
@@ -93,12 +97,13 @@ Status copyBytes(int from, int to, std::uint64_t length, const std::string& path
   }
   off_t in = 0, out = 0;
   while (static_cast<std::uint64_t>(out) < length) {
-    const ssize_t count =
-        ::copy_file_range(from, &in, to, &out, length - static_cast<std::uint64_t>(out), 0);
+    const ssize_t count = ::copy_file_range(
+        from, &in, to, &out, std::min(kPieceBytes, length - static_cast<std::uint64_t>(out)), 0);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return errnoError(errno, "copying into the session file " + path);
     if (count == 0)
       return Error{ErrorCode::kConflict, path + ": the file to copy is shorter than published"};
+    progress.moved();
   }
   return {};
 }
@@ -232,9 +237,10 @@ Status renameFile(const std::string& from, const std::string& to) {
   return errnoError(errno, "renaming " + from);
 }
 
-Status copySessionFile(const std::string& path, int from, std::uint64_t length) {
+Status copySessionFile(const std::string& path, int from, std::uint64_t length,
+                       Progress& progress) {
   const Result<OwnedFd> to = opened(path, O_WRONLY | O_CREAT | O_TRUNC);
-  return to.ok() ? copyBytes(from, to->get(), length, path) : to.error();
+  return to.ok() ? copyBytes(from, to->get(), length, path, progress) : to.error();
 }
 
 Status writeSessionFile(const std::string& path, std::uint64_t offset,
@@ -250,6 +256,21 @@ Status writeSessionFile(const std::string& path, std::uint64_t offset,
     offset += static_cast<std::uint64_t>(count);
   }
   return {};
+}
+
+Status syncSessionFile(int descriptor, Progress& progress) {
+  struct stat about {};
+  if (::fstat(descriptor, &about) != 0) return errnoError(errno, "stat of a session file");
+  const auto size = static_cast<std::uint64_t>(about.st_size);
+  // Writes the pages; fsync(2) then has the rest alone to do, and tells of errors.
+  for (std::uint64_t at = 0; at < size; at += kPieceBytes) {
+    (void)::sync_file_range(
+        descriptor, static_cast<off_t>(at), static_cast<off_t>(kPieceBytes),
+        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+    progress.moved();
+  }
+  if (::fsync(descriptor) == 0) return {};
+  return errnoError(errno, "syncing a session file");
 }
 
 Result<std::uint64_t> sizeOfFile(const std::string& path) {

@@ -13,6 +13,7 @@
 // block for calls on the local disk; any thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -20,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/content_key.h"
 #include "base/owned_fd.h"
 #include "base/result.h"
@@ -45,6 +47,17 @@ struct SealedName {
 };
 [[nodiscard]] std::string textOf(const SealedName& name);
 [[nodiscard]] std::optional<SealedName> parseSealedName(std::string_view text);
+
+// When a call that moves many bytes has moved the last of them: a volume's deadline counts from
+// then. Any thread.
+class Progress {
+ public:
+  void moved() { last_ = Clock::now(); }
+  [[nodiscard]] Clock::time_point last() const { return last_; }
+
+ private:
+  std::atomic<Clock::time_point> last_{Clock::time_point()};
+};
 
 // Size and times of a session file. Two that are equal have nothing written between them by
 // write(2), truncation or a first store into a mapped page.
@@ -91,9 +104,12 @@ void removeAside(const std::string& volumeFolder);
 [[nodiscard]] Status renameFile(const std::string& from, const std::string& to);
 // Makes a file of the first bytes of another one of this node, shared with it where the file system
 // can.
-[[nodiscard]] Status copySessionFile(const std::string& path, int from, std::uint64_t length);
+[[nodiscard]] Status copySessionFile(const std::string& path, int from, std::uint64_t length,
+                                     Progress& progress);
 [[nodiscard]] Status writeSessionFile(const std::string& path, std::uint64_t offset,
                                       std::span<const std::byte> bytes);
+// fsync(2), piece by piece.
+[[nodiscard]] Status syncSessionFile(int descriptor, Progress& progress);
 // In bytes.
 [[nodiscard]] Result<std::uint64_t> sizeOfFile(const std::string& path);
 [[nodiscard]] Status setTimes(const std::string& path, std::optional<std::int64_t> accessedNs,

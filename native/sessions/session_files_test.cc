@@ -93,7 +93,8 @@ TEST_F(SessionFilesTest, ACopyHasTheBytesAndKeepsThem) {
   std::ofstream(from) << std::string(100'000, 'a') << "tail";
   const Result<OwnedFd> source = openSessionFile(from);
   ASSERT_TRUE(source.ok());
-  ASSERT_TRUE(copySessionFile(to, source->get(), 100'000).ok());
+  Progress progress;
+  ASSERT_TRUE(copySessionFile(to, source->get(), 100'000, progress).ok());
   EXPECT_EQ(std::filesystem::file_size(to), 100'000u);
   ASSERT_TRUE(setTimes(to, std::nullopt, -1'500'000'000).ok());
   const Result<OwnedFd> copy = openSessionFile(to);
@@ -104,7 +105,7 @@ TEST_F(SessionFilesTest, ACopyHasTheBytesAndKeepsThem) {
   EXPECT_EQ(markOf(copy->get())->size, 50u);
   EXPECT_EQ(std::filesystem::file_size(from), 100'004u);
   EXPECT_EQ(cutSessionFile(to, UINT64_MAX), EFBIG);
-  EXPECT_EQ(copySessionFile(to, source->get(), 200'000).ok(), false);
+  EXPECT_EQ(copySessionFile(to, source->get(), 200'000, progress).ok(), false);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ namespace hearth {
 VolumeSessions::VolumeSessions(Ports ports, SessionOptions options)
     : ports_(ports),
       options_(std::move(options)),
+      deadline_(options_.deadline),
       owner_("volume:" + options_.id),
       publishesTurn_(ports.reactor, 1),
       closing_(ports.reactor),
@@ -45,6 +46,11 @@ Task<VolumeSessions::Turn> VolumeSessions::turnOf(tree::InodeId inode) {
 VolumeSessions::FilePtr VolumeSessions::written(tree::InodeId inode) const {
   const auto found = files_.find(inode);
   return found != files_.end() && found->second->session ? found->second : nullptr;
+}
+
+Clock::time_point VolumeSessions::lastProgress(tree::InodeId inode) const {
+  const auto found = files_.find(inode);
+  return found == files_.end() ? Clock::time_point() : found->second->progress.last();
 }
 
 std::string VolumeSessions::pathOf(const SessionName& name, std::size_t directory) const {
@@ -84,10 +90,11 @@ Task<std::int32_t> VolumeSessions::sync(tree::InodeId inode) {
   if (session.over || session.needsName()) co_return EIO;
   // Before the call: what is written meanwhile may not be durable.
   const Result<FileMark> mark = markOf(session.file.get());
-  auto flush = [&session] { return ::fsync(session.file.get()) == 0 ? 0 : errno; };
-  const std::int32_t error = co_await ports_.reactor.offload(flush);
-  if (error == 0 && mark.ok()) session.synced = *mark;
-  co_return error;
+  Progress& progress = turn.file()->progress;
+  auto flush = [&session, &progress] { return syncSessionFile(session.file.get(), progress); };
+  const Status flushed = co_await ports_.reactor.offload(flush);
+  if (flushed.ok() && mark.ok()) session.synced = *mark;
+  co_return flushed.ok() ? 0 : flushed.code() == ErrorCode::kOutOfSpace ? ENOSPC : EIO;
 }
 
 Task<std::int32_t> VolumeSessions::syncSealed(tree::InodeId inode) {
@@ -128,7 +135,7 @@ void VolumeSessions::unpin() const {
 }
 
 SessionStatistics VolumeSessions::statistics() const {
-  SessionStatistics sums;
+  SessionStatistics sums{.overdue = overdue_, .unserved = unserved_};
   for (const auto& [inode, file] : files_) {
     if (!file->session) continue;
     ++sums.sessions;

@@ -28,12 +28,15 @@ struct SessionOptions {
   std::string id;    // the volume's, as a name of folders
   std::string name;  // for people
   std::vector<std::string> cacheDirectories;
-  Clock::duration deadline{};  // of the volume
+  Clock::duration deadline{};  // of the volume, at first
 };
 
 struct SessionStatistics {
   std::uint64_t sessions = 0;
   std::uint64_t sessionBytes = 0;
+  // Requests of mounts that were answered without their calls (VolumeFiles::reportEnded()).
+  std::uint64_t overdue = 0;
+  std::uint64_t unserved = 0;
 };
 
 class VolumeSessions final : public VolumeFiles {
@@ -59,7 +62,15 @@ class VolumeSessions final : public VolumeFiles {
   [[nodiscard]] Task<void> close();
 
   [[nodiscard]] Reactor& reactor() override { return ports_.reactor; }
+  [[nodiscard]] Clock::duration deadline() const override { return deadline_; }
+  [[nodiscard]] Clock::time_point lastProgress(tree::InodeId inode) const override;
+  // Of the volume, as it is now. On the reactor.
+  void setDeadline(Clock::duration deadline) { deadline_ = deadline; }
   [[nodiscard]] Task<void> resume(std::vector<InheritedWriter> writers) override;
+  void reportEnded(std::uint64_t overdue, std::uint64_t unserved) override {
+    overdue_ += overdue;
+    unserved_ += unserved;
+  }
   void addOpenFiles(IsOpen isOpen) override { openFiles_.push_back(std::move(isOpen)); }
   [[nodiscard]] Task<QueryReply> query(VolumeQuery query) override;
   [[nodiscard]] Task<ChangeReply> change(tree::ClientChange change,
@@ -129,9 +140,11 @@ class VolumeSessions final : public VolumeFiles {
                                          tree::Answer answer);
   [[nodiscard]] Task<std::int32_t> beginSession(WrittenFile& file, const ChangeReply& reply,
                                                 bool truncates);
-  [[nodiscard]] Task<Result<NewSessionFile>> copyContent(tree::Attributes about, SessionName name);
+  [[nodiscard]] Task<Result<NewSessionFile>> copyContent(tree::Attributes about, SessionName name,
+                                                         Progress& progress);
   // Writes bytes of another node into a new file.
-  [[nodiscard]] Task<Status> bring(tree::ChunkRun run, std::uint64_t length, std::string path);
+  [[nodiscard]] Task<Status> bring(tree::ChunkRun run, std::uint64_t length, std::string path,
+                                   Progress& progress);
   [[nodiscard]] OpenedVolumeFile opened(const WriteSession& session,
                                         std::optional<tree::Attributes> about) const;
   [[nodiscard]] Task<OpenedVolumeFile> openAnswered(std::optional<Turn>& turn, QueryReply reply);
@@ -142,7 +155,7 @@ class VolumeSessions final : public VolumeFiles {
                                                                               std::uint64_t length);
 
   // --- publishing (publishing.cc), each with the turn held ---
-  [[nodiscard]] Task<Result<Prepared>> prepare(const WrittenFile& file);
+  [[nodiscard]] Task<Result<Prepared>> prepare(WrittenFile& file);
   // For a file that is to be sealed: nothing will be compared with its bytes. kConflict: it is open
   // for writing.
   [[nodiscard]] Task<Result<Prepared>> prepareLast(const WrittenFile& file);
@@ -216,6 +229,8 @@ class VolumeSessions final : public VolumeFiles {
 
   const Ports ports_;
   const SessionOptions options_;
+  Clock::duration deadline_;
+  std::uint64_t overdue_ = 0, unserved_ = 0;
   const std::string owner_;  // of pins
   FileHasher hasher_;
   // Null when it cannot be written. One call at a time.

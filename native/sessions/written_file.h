@@ -70,6 +70,7 @@ struct WrittenFile {
   const tree::InodeId inode;
   Semaphore turn;  // one change of the session at a time, questions to the leader included
   std::optional<WriteSession> session;
+  Progress progress;
   std::uint32_t holders = 0;  // that have the turn or wait for it
 };
 

@@ -10,6 +10,9 @@
 #include <limits>
 #include <type_traits>
 
+#include "holder/holder_client.h"
+#include "holder/mount_watch.h"
+
 namespace hearth {
 namespace {
 
@@ -28,6 +31,10 @@ struct NodeTable::Header {
 Result<std::unique_ptr<NodeTable>> NodeTable::map(const OwnedFd& memory) {
   static_assert(sizeof(VolumeNode) == 72 && sizeof(Header) == 32);
   static_assert(std::is_trivially_copyable_v<VolumeNode>);
+  // Of holders' memory: tables of agents that knew no watch have as many slots.
+  constexpr std::size_t kSlotBytes = kHolderSharedBytes - sizeof(Header) - kJournalBytes;
+  static_assert(kSlotBytes / sizeof(VolumeNode) ==
+                (kSlotBytes - MountWatch::kBytes) / sizeof(VolumeNode));
   struct stat info {};
   if (fstat(memory.get(), &info) != 0) return errnoError(errno, "size of the table of open nodes");
   const auto size = static_cast<std::size_t>(info.st_size);
@@ -62,7 +69,7 @@ NodeTable::NodeTable(void* memory, std::size_t size)
       header_(static_cast<Header*>(memory)),
       slots_(reinterpret_cast<VolumeNode*>(static_cast<std::byte*>(memory) + sizeof(Header) +
                                            kJournalBytes),
-             (size - sizeof(Header) - kJournalBytes) / sizeof(VolumeNode)),
+             (size - sizeof(Header) - kJournalBytes - MountWatch::kBytes) / sizeof(VolumeNode)),
       journal_(std::span(
           reinterpret_cast<JournalEntry*>(static_cast<std::byte*>(memory) + sizeof(Header)),
           ChangeJournal::kEntries)) {}

@@ -10,7 +10,7 @@
 //
 // Layout, of the machine's byte order: magic u64, last alternative id u64, request counted last
 // u64, zero u64; then the entries of the change journal, and VolumeNode slots, free where `node` is
-// 0. One thread at a time.
+// 0; the last 64 bytes are those of holder/mount_watch.h. One thread at a time.
 #pragma once
 
 #include <cstddef>

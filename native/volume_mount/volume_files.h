@@ -56,6 +56,16 @@ class VolumeFiles {
  public:
   virtual ~VolumeFiles() = default;
   [[nodiscard]] virtual Reactor& reactor() = 0;
+  // Of each operation. On the reactor.
+  [[nodiscard]] virtual Clock::duration deadline() const = 0;
+  // When a call has last brought bytes of the file to where they must be, as a sync or a copy does:
+  // its deadline counts from then. Clock::time_point(): not lately. On the reactor.
+  [[nodiscard]] virtual Clock::time_point lastProgress(tree::InodeId inode) const = 0;
+
+  // Requests that were answered without their calls, since the last report: by this agent because
+  // the deadline was over, and by the holder because no agent served the mount. On the reactor.
+  virtual void reportEnded([[maybe_unused]] std::uint64_t overdue,
+                           [[maybe_unused]] std::uint64_t unserved) {}
 
   // Before any other call of an agent's first mount of the volume: adopts the session files that an
   // earlier agent left. Those that no handle in `writers` has open are published and sealed.

@@ -31,8 +31,11 @@ Result<std::shared_ptr<VolumeService>> VolumeService::create(std::shared_ptr<Vol
                                                              VolumeServiceOptions options) {
   auto nodes = NodeTable::map(memory);
   if (!nodes) return nodes.error();
+  auto watch = MountWatch::map(memory);
+  if (!watch) return watch.error();
   std::shared_ptr<VolumeService> service(new VolumeService(std::move(files), std::move(device),
-                                                           std::move(*nodes), std::move(options)));
+                                                           std::move(*nodes), std::move(*watch),
+                                                           std::move(options)));
   service->files_->reactor().post([files = service->files_, asked = service->asked_] {
     files->addOpenFiles([asked](tree::InodeId inode, tree::SessionId session) {
       return *asked != nullptr && (*asked)->isOpen(inode, session);
@@ -53,11 +56,14 @@ Result<std::vector<InheritedWriter>> VolumeService::inherited(const OwnedFd& mem
 }
 
 VolumeService::VolumeService(std::shared_ptr<VolumeFiles> files, OwnedFd device,
-                             std::unique_ptr<NodeTable> nodes, VolumeServiceOptions options)
+                             std::unique_ptr<NodeTable> nodes, MountWatch watch,
+                             VolumeServiceOptions options)
     : files_(std::move(files)),
       device_(std::move(device)),
       options_(std::move(options)),
       nodes_(std::move(nodes)),
+      watch_(std::move(watch)),
+      left_(watch_.left()),
       asked_(std::make_shared<std::shared_ptr<NodeTable>>(nodes_)),
       reads_(device_, counters_, options_.readAhead, options_.maxParkedReads),
       opens_(device_, *nodes_, counters_),
@@ -173,6 +179,7 @@ bool VolumeService::refuseXattr(const FuseRequest& request) {
 
 void VolumeService::read(const FuseRequest& request) {
   const auto& in = std::get<fuse_read_in>(request.arguments);
+  if (!reads_.begin(request.unique, request.node, Clock::now())) return;
   FuseReads::Request wanted{.unique = request.unique,
                             .offset = in.offset,
                             .length = in.size,
@@ -193,10 +200,34 @@ void VolumeService::forget(const FuseRequest& request) {
   }
 }
 
+void VolumeService::tick() {
+  const Clock::time_point now = Clock::now();
+  const Clock::duration deadline = files_->deadline();
+  watch_.serve(now, deadline);
+  answers_.endOverdue(now, deadline, [this](std::uint64_t node) {
+    const tree::InodeId inode = opens_.inodeOf(node);
+    return inode == tree::kNoInode ? Clock::time_point() : files_->lastProgress(inode);
+  });
+  reads_.endOverdue(now - deadline, now);
+  const std::uint64_t overdue = answers_.overdue() + reads_.overdue();
+  files_->reportEnded(overdue - std::exchange(overdue_, overdue), watch_.takeEnded());
+}
+
+bool VolumeService::askAgain() {
+  const std::uint64_t left = watch_.left();
+  return std::exchange(left_, left) != left && device_.resend();
+}
+
 void VolumeService::serve(std::span<const std::byte> message, const FuseRequest& request) {
-  if (!answers_.begin(request.unique)) {
-    if (!canResend_) device_.replyError(request.unique, EIO);
-    return;
+  switch (answers_.begin(request.unique, request.opcode, request.node)) {
+    case VolumeAnswers::Begun::kYes:
+      break;
+    case VolumeAnswers::Begun::kAgain:
+    case VolumeAnswers::Begun::kRefused:
+      return;
+    case VolumeAnswers::Begun::kClosed:
+      if (!canResend_) device_.replyError(request.unique, EIO);
+      return;
   }
   auto served = std::make_shared<VolumeRequest>();
   served->message.assign(message.begin(), message.end());

@@ -13,6 +13,7 @@
 
 #include "fuse/answer_init.h"
 #include "fuse/fuse_statistics.h"
+#include "holder/mount_watch.h"
 #include "reactor/synchronization.h"
 #include "reactor/thread_pool.h"
 #include "volume_mount/open_volume_files.h"
@@ -51,6 +52,11 @@ class VolumeService final : public std::enable_shared_from_this<VolumeService> {
   // error ends the mount's service: the kernel is too old, or the state could not be kept. On the
   // reactor.
   [[nodiscard]] Task<Status> dispatch(std::span<const std::byte> message);
+  // Says that the mount is served, and answers requests whose time is over. Often, on the reactor.
+  void tick();
+  // The holder has left requests to this agent, which the kernel now sends again among those that
+  // are being worked on. On the reactor.
+  [[nodiscard]] bool askAgain();
   // Gives requests that wait until `limit`. Answers EIO to the rest, unless `leave` and the kernel
   // can send it again to the next agent. Afterwards nothing is written to the device. Blocks, after
   // `limit`, until the calls that are under way have ended: at most for the volume's deadline.
@@ -67,7 +73,7 @@ class VolumeService final : public std::enable_shared_from_this<VolumeService> {
 
  private:
   VolumeService(std::shared_ptr<VolumeFiles> files, OwnedFd device,
-                std::unique_ptr<NodeTable> nodes, VolumeServiceOptions options);
+                std::unique_ptr<NodeTable> nodes, MountWatch watch, VolumeServiceOptions options);
   [[nodiscard]] Task<Status> initialise(const FuseRequest& request);
   void take(const FuseNegotiated& negotiated);
   // True: the request needs nothing of the volume, and has its answer.
@@ -83,6 +89,9 @@ class VolumeService final : public std::enable_shared_from_this<VolumeService> {
   FuseDevice device_;
   const VolumeServiceOptions options_;
   const std::shared_ptr<NodeTable> nodes_;
+  MountWatch watch_;
+  std::uint64_t left_ = 0;     // of MountWatch, when it was looked at last
+  std::uint64_t overdue_ = 0;  // requests that were reported to `files_`
   // Answers VolumeFiles, on the reactor, from the table; also after a hand-over.
   const std::shared_ptr<std::shared_ptr<NodeTable>> asked_;
   FuseCounters counters_;

@@ -33,6 +33,10 @@ export interface VolumeStatistics {
   /** Session files of this node. */
   sessions: number;
   sessionBytes: bigint;
+  /** Requests of this node's mounts that this agent ended at the volume's deadline. */
+  overdueRequests: bigint;
+  /** Requests that the mount holder ended, because no agent had served the mount for the volume's deadline. */
+  unservedRequests: bigint;
   /** Calls of this node's mounts by name (lookup, create, publish, ...): number, failures, and the sum of their time. */
   operations: { name: string; count: bigint; failed: bigint; seconds: number }[];
 }

@@ -79,6 +79,8 @@ class NamespaceFiles final : public VolumeFiles {
   };
 
   Reactor& reactor() override { return reactor_; }
+  Clock::duration deadline() const override { return limit; }
+  Clock::time_point lastProgress(tree::InodeId) const override { return progress; }
 
   Task<void> resume(std::vector<InheritedWriter> writers) override {
     inherited = writers;
@@ -211,6 +213,8 @@ class NamespaceFiles final : public VolumeFiles {
 
   std::atomic<std::uint64_t> queries{0}, publishes{0}, syncs{0};
   std::atomic<std::int32_t> publishError{0};
+  std::atomic<Clock::duration> limit{Clock::duration(std::chrono::minutes(10))};
+  std::atomic<Clock::time_point> progress{Clock::time_point()};
   // Changes are executed, and nobody gets their answers.
   std::atomic<bool> keepsAnswers{false};
   std::vector<InheritedWriter> inherited;

@@ -12,6 +12,7 @@
 #include "base/testing/eventually.h"
 #include "fuse/fuse_session.h"
 #include "fuse/testing/mount_fixture.h"
+#include "holder/mount_watch.h"
 #include "reactor/blocking_call.h"
 #include "volume_mount/testing/namespace_files.h"
 #include "volume_mount/volume_service.h"
@@ -28,6 +29,7 @@ class VolumeMountTest : public ::testing::Test {
     std::shared_ptr<VolumeService> service;
     std::unique_ptr<FuseSession> session;
     std::uint8_t incarnation = 0;
+    std::unique_ptr<MountWatch> watch;
   };
 
   void SetUp() override {
@@ -97,6 +99,7 @@ class VolumeMountTest : public ::testing::Test {
           std::make_shared<NamespaceFiles>(*volume_, *reactor_, node.name, ++node.incarnation);
       spawn(node.files->resume(*writers));
     });
+    node.watch = std::make_unique<MountWatch>(MountWatch::map(mount.shared).value());
     VolumeServiceOptions options;
     options.threads = &reads_;
     options.saveState = [&node, target = mount.record.target](const std::string& state) {

@@ -87,6 +87,20 @@ export const volumeRows: readonly MetricRow[] = [
   ),
   row(
     'counter',
+    'volume_overdue_requests_total',
+    "Requests of programs that this agent ended (ETIMEDOUT) because the volume's deadline was over.",
+    ofVolumes((volume) => volume.overdueRequests),
+    ['volume'],
+  ),
+  row(
+    'counter',
+    'volume_unserved_requests_total',
+    "Requests of programs that the mount holder ended (EIO) because no agent had served the mount for the volume's deadline.",
+    ofVolumes((volume) => volume.unservedRequests),
+    ['volume'],
+  ),
+  row(
+    'counter',
     'volume_operations_total',
     "Operations of this node's mounts of a writable volume.",
     ofOperations((operation) => operation.count),

@@ -93,6 +93,8 @@ export abstract class FakeVolumes implements EngineVolumes {
       evictedYoungFiles: 0n,
       sessions: 0,
       sessionBytes: 0n,
+      overdueRequests: 0n,
+      unservedRequests: 0n,
       operations: [],
       ...this.volumeFigures.get(id),
     }));
