@@ -7,6 +7,7 @@
 #include <new>
 
 #include "base/content_key.h"
+#include "client/link_turns.h"
 #include "reactor/blocking_call.h"
 #include "wire/authentication.h"
 
@@ -18,28 +19,6 @@ namespace {
 constexpr std::uint64_t kPartsUnderWay = 16;
 // Each is kChunkBytes of pinned memory. No more than a reactor has helper threads: each copies one.
 constexpr std::uint64_t kLanesUnderWay = 4;
-constexpr Clock::duration kSilence = std::chrono::seconds(5);
-constexpr Clock::duration kFirstPause = std::chrono::milliseconds(20);
-constexpr Clock::duration kLongestPause = std::chrono::seconds(1);
-
-Error closed() { return {ErrorCode::kCancelled, "the context is being closed"}; }
-
-// Of the agent, its connection or its view, so that another try or another agent may answer.
-bool maySucceedLater(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kUnavailable:
-    case ErrorCode::kDeadlineExceeded:
-    case ErrorCode::kCancelled:
-    case ErrorCode::kTryElsewhere:
-    case ErrorCode::kCorrupt:
-    case ErrorCode::kProtocolError:
-    case ErrorCode::kUnauthenticated:
-    case ErrorCode::kInternal:
-      return true;
-    default:
-      return false;
-  }
-}
 
 // In the agents' lists a client has a name of its own, which says nothing about it.
 std::string clientName() {
@@ -48,56 +27,6 @@ std::string clientName() {
 }
 
 }  // namespace
-
-// The agent that a request asks next, and the pause before.
-class AgentLink::Turns {
- public:
-  Turns(AgentLink& link, Clock::time_point deadline, bool once)
-      : link_(link),
-        deadline_(deadline),
-        once_(once),
-        agents_(link.agentsNow()),
-        agent_(link.agents_.preferred.load() % agents_->size()) {}
-
-  [[nodiscard]] const std::string& agent() const { return (*agents_)[agent_].node; }
-  [[nodiscard]] RequestTimeouts timeouts() const { return {deadline_, kSilence}; }
-  // After a failure: whether to ask again.
-  [[nodiscard]] Task<bool> again(Error error) {
-    const std::size_t count = agents_->size();
-    if (link_.agents_.closing.load() || !maySucceedLater(error.code)) co_return false;
-    refused_ = error.code == ErrorCode::kUnauthenticated ? refused_ + 1 : 0;
-    ++failures_;
-    hasFailed_ = true;
-    // A connection whose token has expired is dialled once more, with the token of then.
-    if (refused_ > count || (once_ && failures_ >= count)) co_return false;
-    agent_ = (agent_ + 1) % count;
-    if (failures_ >= count) {
-      failures_ = 0;
-      link_.agents_.lookAgain();
-      agents_ = link_.agentsNow();
-      agent_ %= agents_->size();
-      co_await link_.reactor().sleep(
-          std::min(pause_, std::max(deadline_ - Clock::now(), Clock::duration::zero())));
-      pause_ = std::min(pause_ * 2, kLongestPause);
-    }
-    co_return Clock::now() < deadline_ && !link_.agents_.closing.load();
-  }
-  // The agent has answered: requests to come begin with it.
-  void answered() {
-    if (hasFailed_) link_.agents_.preferred = agent_;
-  }
-
- private:
-  AgentLink& link_;
-  const Clock::time_point deadline_;
-  const bool once_;
-  std::shared_ptr<const AgentList::Agents> agents_;
-  std::size_t agent_;
-  std::size_t failures_ = 0;  // since all of them were asked
-  std::size_t refused_ = 0;   // in a row
-  bool hasFailed_ = false;
-  Clock::duration pause_ = kFirstPause;
-};
 
 Task<Result<BytesAnswer>> AgentLink::NoRequests::onRead(std::string, ContentKey, std::uint64_t,
                                                         std::uint32_t, Interest) {
@@ -123,6 +52,7 @@ AgentLink::AgentLink(const ClientOptions& options, AgentList& agents,
   transport.incarnation = "1";
   transport.cluster = options.cluster;
   transport.token = options.token;
+  transport.offer.features |= static_cast<std::uint64_t>(WireFeature::kWrites);
   transport.shard = static_cast<std::uint32_t>(index);
   transport.shards = static_cast<std::uint32_t>(options.ioThreads);
   transport.streamsPerPeer = options.streams;
@@ -182,7 +112,7 @@ Task<void> AgentLink::count(AgentLink& link, Task<void> task) {
 Task<Result<ControlMessage>> AgentLink::ask(ControlMessage message, Clock::time_point deadline,
                                             bool once) {
   for (Turns turns(*this, deadline, once);;) {
-    if (agents_.closing.load()) co_return closed();
+    if (agents_.closing.load()) co_return Turns::closed();
     Result<ControlMessage> answer =
         co_await transport_->call(turns.agent(), message, turns.timeouts());
     if (answer.ok()) {
@@ -190,7 +120,7 @@ Task<Result<ControlMessage>> AgentLink::ask(ControlMessage message, Clock::time_
       co_return answer;
     }
     const bool again = co_await turns.again(answer.error());
-    if (!again) co_return agents_.closing.load() ? closed() : answer.error();
+    if (!again) co_return agents_.closing.load() ? Turns::closed() : answer.error();
   }
 }
 
@@ -228,14 +158,14 @@ Task<Status> AgentLink::readOnce(const FileOfAgent& file, const std::string& age
 Task<Status> AgentLink::read(const FileOfAgent& file, std::uint64_t offset, MemoryVector into,
                              Clock::time_point deadline) {
   for (Turns turns(*this, deadline, false);;) {
-    if (agents_.closing.load()) co_return closed();
+    if (agents_.closing.load()) co_return Turns::closed();
     const Status read = co_await readOnce(file, turns.agent(), offset, into, turns.timeouts());
     if (read.ok()) {
       turns.answered();
       co_return read;
     }
     const bool again = co_await turns.again(read.error());
-    if (!again) co_return agents_.closing.load() ? Status(closed()) : read;
+    if (!again) co_return agents_.closing.load() ? Status(Turns::closed()) : read;
   }
 }
 

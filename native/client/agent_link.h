@@ -53,6 +53,9 @@ class AgentLink {
   // kConflict when the path has come to lead to other bytes that the agent knows alone.
   [[nodiscard]] Task<Status> read(const FileOfAgent& file, std::uint64_t offset, MemoryVector into,
                                   Clock::time_point deadline);
+  // Writes all of `from`, as long as the range, into the file of a volume, by the request's
+  // deadline. Fails the request where memory is not there. In link_writes.cc.
+  [[nodiscard]] Task<Status> write(WriteRange range, MemoryVector from, Request& request);
   // Parts of requests that are under way at a time.
   [[nodiscard]] Semaphore& parts() { return parts_; }
   // The same of those that go through pinned memory.
@@ -64,12 +67,20 @@ class AgentLink {
   void end();
 
  private:
-  class Turns;
+  class Turns;  // link_turns.h
   AgentLink(const ClientOptions& options, AgentList& agents, std::unique_ptr<LentReactor> reactor,
             std::size_t index);
   [[nodiscard]] Task<Status> readOnce(const FileOfAgent& file, const std::string& agent,
                                       std::uint64_t offset, const MemoryVector& into,
                                       RequestTimeouts timeouts);
+  // A range at one agent.
+  struct Sending;
+  [[nodiscard]] Task<Status> writeOnce(const WriteRange& range, const std::string& agent,
+                                       const MemoryVector& from, RequestTimeouts timeouts,
+                                       Request& request);
+  static Task<void> commit(AgentLink& link, Sending& sending);
+  static Task<void> sendPart(AgentLink& link, Sending& sending, std::uint64_t offset,
+                             MemoryVector part);
   // The agents of now; connections to others end.
   [[nodiscard]] std::shared_ptr<const AgentList::Agents> agentsNow();
   [[nodiscard]] Task<bool> closeHere();

@@ -44,7 +44,7 @@ xfer_gd2fs_stat statOf(const ResolvedPath& resolved) {
 int ClientContext::locate(const char* path, std::string& located) const {
   if (path == nullptr) return -EINVAL;
   const std::string_view given(path, strnlen(path, kMaxClientPathBytes + 1));
-  if (!isOfDataset(given) && given.starts_with('/')) located = options_.root;
+  if (!namesItsRoot(given) && given.starts_with('/')) located = options_.root;
   located += given;
   if (located.size() > kMaxClientPathBytes) return -ENAMETOOLONG;
   return checkClientPath(located).ok() ? 0 : -EINVAL;
@@ -203,7 +203,9 @@ int ClientContext::create(void* id, const char* path) {
   std::string located;
   if (const int bad = locate(path, located); bad != 0) return bad;
   return submit(id, [&](AgentLink& link, std::shared_ptr<Request> request) {
-    return createOn(link, std::move(request), std::move(located));
+    if (!liesIn(kVolumeRoot, located))
+      return createOn(link, std::move(request), std::move(located));
+    return changeOn(link, std::move(request), ClientMessage::kCreate, std::move(located));
   });
 }
 

@@ -50,6 +50,10 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
   [[nodiscard]] int create(void* id, const char* path);
   [[nodiscard]] int read(void* id, const char* path, std::uint64_t offset,
                          std::span<const xfer_gd2fs_sge> sges);
+  // In client_writes.cc, with unlink().
+  [[nodiscard]] int write(void* id, const char* path, std::uint64_t offset,
+                          std::span<const xfer_gd2fs_sge> sges);
+  [[nodiscard]] int unlink(void* id, const char* path);
   // In client_folders.cc, with advise(). `after` may be null.
   [[nodiscard]] int list(void* id, const char* path, const char* after,
                          std::span<xfer_gd2fs_dirent> into);
@@ -82,6 +86,9 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
   // The SGEs as slices without an owner, and what has to stay registered; or a negative errno.
   [[nodiscard]] int gather(std::span<const xfer_gd2fs_sge> sges, std::vector<MemorySlice>& slices,
                            std::vector<std::shared_ptr<IoMemory>>& memory);
+  // The bytes of the slices into `size`; -EOVERFLOW: no file has so many from `offset` on.
+  [[nodiscard]] static int measure(std::span<const MemorySlice> slices, std::uint64_t offset,
+                                   std::uint64_t& size);
   [[nodiscard]] Task<Result<ResolvedPath>> resolve(AgentLink& link, std::string path,
                                                    Clock::time_point deadline);
   [[nodiscard]] std::optional<ResolvedPath> known(const std::string& path);
@@ -103,6 +110,11 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
   static Task<void> readOn(ClientContext& context, AgentLink& link,
                            std::shared_ptr<Request> request, std::string path, std::uint64_t offset,
                            MemoryVector into);
+  // Asks for a change of a path of a volume.
+  static Task<void> changeOn(AgentLink& link, std::shared_ptr<Request> request,
+                             ClientMessage change, std::string path);
+  static Task<void> writeOn(AgentLink& link, std::shared_ptr<Request> request, WriteRange range,
+                            MemoryVector from);
   static Task<void> readPart(ClientContext& context, AgentLink& link, Part part);
   // Into host memory, by the local file or over the network.
   [[nodiscard]] static Task<Status> readInto(ClientContext& context, AgentLink& link, Part& part,

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "base/owned_fd.h"
+#include "wire/client_message.h"
 
 namespace hearth::gd2fs {
 namespace {
@@ -153,10 +154,8 @@ Result<CapabilityToken> tokenOfFile(const std::string& path) {
 
 }  // namespace
 
-bool isOfDataset(std::string_view path) {
-  constexpr std::string_view kDatasets = "/dataset";
-  return path.starts_with(kDatasets) &&
-         (path.size() == kDatasets.size() || path[kDatasets.size()] == '/');
+bool namesItsRoot(std::string_view path) {
+  return liesIn(kDatasetRoot, path) || liesIn(kVolumeRoot, path);
 }
 
 Result<std::vector<PeerAddress>> parseAgents(std::string_view list) {
@@ -207,8 +206,8 @@ Result<ClientOptions> clientOptions(const xfer_gd2fs_options& given) {
     options.warning = "this library has no RDMA; bytes come over TCP, also by rdma:// addresses";
   options.root = setting(nullptr, "HEARTH_ROOT", "root");
   while (options.root.ends_with('/')) options.root.pop_back();
-  if (!options.root.empty() && !isOfDataset(options.root))
-    return invalid("HEARTH_ROOT, " + options.root + ", does not begin with /dataset/");
+  if (!options.root.empty() && !namesItsRoot(options.root))
+    return invalid("HEARTH_ROOT, " + options.root + ", does not begin with /dataset/ or /volume/");
   options.cluster = setting(given.cluster_id, "HEARTH_CLUSTER", "cluster");
   if (options.cluster.empty() || options.cluster.size() > kMaxNameBytes)
     return invalid("the cluster's name is missing or too long");

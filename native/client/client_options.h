@@ -24,13 +24,13 @@ struct ClientOptions {
   std::chrono::milliseconds timeout{60'000};
   std::function<Result<CapabilityToken>()> token;
   std::string agentSocket;  // of the agent of this node, which may not be there; empty: none
-  std::string root;  // in front of paths that begin otherwise than paths of datasets; may be empty
+  std::string root;  // in front of paths that name neither a dataset nor a volume; may be empty
   std::vector<std::string> nics;  // addresses that connections come from in turn; empty: any
   std::string warning;            // of what is not as the program has asked for it; may be empty
 };
 
-// Whether a path names its dataset by itself.
-[[nodiscard]] bool isOfDataset(std::string_view path);
+// Whether a path names its dataset or volume by itself.
+[[nodiscard]] bool namesItsRoot(std::string_view path);
 // "gd2fs://10.0.0.1:7527,gd2fs://[fd00::1]" without a port: 7527. kInvalidArgument names what is
 // wrong.
 [[nodiscard]] Result<std::vector<PeerAddress>> parseAgents(std::string_view list);

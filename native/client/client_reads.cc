@@ -55,6 +55,18 @@ int ClientContext::gather(std::span<const xfer_gd2fs_sge> sges, std::vector<Memo
   return 0;
 }
 
+int ClientContext::measure(std::span<const MemorySlice> slices, std::uint64_t offset,
+                           std::uint64_t& size) {
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (offset > kMost) return -EOVERFLOW;
+  size = 0;
+  for (const MemorySlice& slice : slices) {
+    if (slice.size > kMost - offset - size) return -EOVERFLOW;
+    size += slice.size;
+  }
+  return 0;
+}
+
 int ClientContext::read(void* id, const char* path, std::uint64_t offset,
                         std::span<const xfer_gd2fs_sge> sges) {
   std::string located;
@@ -65,20 +77,14 @@ int ClientContext::read(void* id, const char* path, std::uint64_t offset,
   if (const int bad = gather(sges, slices, memory); bad != 0) return bad;
   // The checksums of what came first would be compared with what came last.
   if (slices.size() > 1 && overlap(slices)) return -EINVAL;
-  std::uint64_t left = std::numeric_limits<std::int64_t>::max();
-  if (offset > left) return -EOVERFLOW;
-  left -= offset;
-  for (const MemorySlice& slice : slices) {
-    if (slice.size > left) return -EOVERFLOW;
-    left -= slice.size;
-  }
+  std::uint64_t size = 0;
+  if (const int bad = measure(slices, offset, size); bad != 0) return bad;
   const auto work = [&](AgentLink& link, std::shared_ptr<Request> request) {
     request->use(std::move(memory));
     for (MemorySlice& slice : slices) slice.owner = request;
     MemoryVector into(std::move(slices));
     return readOn(*this, link, std::move(request), std::move(located), offset, std::move(into));
   };
-  const std::uint64_t size = std::numeric_limits<std::int64_t>::max() - offset - left;
   return submit(id, work, [&] { return size <= kSmallBytes ? nearest(located) : nullptr; });
 }
 
@@ -98,6 +104,8 @@ std::optional<ResolvedPath> ClientContext::known(const std::string& path) {
 }
 
 void ClientContext::know(const std::string& path, const ResolvedPath& resolved) {
+  // Each read of a volume's file sees what was published before it.
+  if (liesIn(kVolumeRoot, path)) return;
   const std::lock_guard lock(mutex_);
   const auto [entry, added] = known_.try_emplace(path);
   if (added) {
@@ -126,6 +134,8 @@ Task<Result<ResolvedPath>> ClientContext::resolve(AgentLink& link, std::string p
 
 Task<std::shared_ptr<LocalFile>> ClientContext::localFile(AgentLink& link, std::string path,
                                                           ResolvedPath resolved) {
+  // Agents pass files of datasets alone.
+  if (liesIn(kVolumeRoot, path)) co_return nullptr;
   if (std::shared_ptr<LocalFile> open = localFiles_->find(resolved.key)) co_return open;
   co_return co_await localFiles_->open(std::move(path), resolved.key, resolved.size,
                                        link.reactor());

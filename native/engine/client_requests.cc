@@ -4,6 +4,7 @@
 #include "base/crc32c.h"
 #include "engine/client_advice.h"
 #include "engine/client_answers.h"
+#include "engine/client_volumes.h"
 #include "engine/peer_service.h"
 #include "fetch/fetcher.h"
 #include "wire/client_message.h"
@@ -29,6 +30,7 @@ Task<Result<BytesAnswer>> PeerService::onClientRead(std::shared_ptr<const Capabi
                                                     ContentKey key, std::uint64_t offset,
                                                     std::uint32_t length, Interest interest) {
   std::optional<FileReference> file = shard_.commons.clientDatasets.opened(*client, key);
+  if (!file) file = shard_.commons.clientVolumes->opened(*client, key);
   if (!file) co_return Error{ErrorCode::kTryElsewhere, "the client has not resolved the file here"};
   Task<ClientTransit::Pass> entering = shard_.clientTransit->enter(client->client, length);
   ClientTransit::Pass pass = co_await entering;
@@ -38,6 +40,8 @@ Task<Result<BytesAnswer>> PeerService::onClientRead(std::shared_ptr<const Capabi
   Result<BytesAnswer> held = co_await reading;
   if (held.ok()) co_return withPass(std::move(*held), std::move(pass));
   if (held.code() != ErrorCode::kTryElsewhere || !interest.lives()) co_return held;
+  // No other agent has what a file of this node was before its last publish.
+  if (file->dataset->holder == shard_.commons.self) co_return held;
   Shard& owner = shard_.commons.owner(key);
   co_await owner.reactor->enter();
   Task<Result<BytesAnswer>> fetching = readOfCluster(owner, std::move(*file), offset, length);
@@ -75,18 +79,32 @@ Task<Result<BytesAnswer>> PeerService::readOfCluster(Shard& owner, FileReference
 }
 
 Task<Result<ControlMessage>> PeerService::onClientControl(std::shared_ptr<const Capability> client,
-                                                          ControlMessage request) {
+                                                          ControlMessage request,
+                                                          Interest interest) {
   switch (static_cast<ClientMessage>(request.type)) {
     case ClientMessage::kAttach:
       co_return ControlMessage{request.type, {}};
-    case ClientMessage::kResolve:
-      co_return resolve(*client, request);
+    case ClientMessage::kResolve: {
+      Task<Result<ControlMessage>> resolving = resolve(std::move(client), std::move(request));
+      Result<ControlMessage> resolved = co_await resolving;
+      co_return resolved;
+    }
     case ClientMessage::kList:
       co_return list(*client, request);
     case ClientMessage::kAdvise: {
       Task<Result<ControlMessage>> advising = advise(*client, std::move(request));
       Result<ControlMessage> advised = co_await advising;
       co_return advised;
+    }
+    case ClientMessage::kCreate:
+    case ClientMessage::kWrite:
+    case ClientMessage::kCommit:
+    case ClientMessage::kAbandon:
+    case ClientMessage::kRemove: {
+      Task<Result<ControlMessage>> doing =
+          onVolumeControl(std::move(client), std::move(request), std::move(interest));
+      Result<ControlMessage> done = co_await doing;
+      co_return done;
     }
     case ClientMessage::kOpen:  // local_files.h
       break;
@@ -95,20 +113,27 @@ Task<Result<ControlMessage>> PeerService::onClientControl(std::shared_ptr<const 
                   "an unknown message of a client (" + std::to_string(request.type) + ")"};
 }
 
-Result<ControlMessage> PeerService::resolve(const Capability& client,
-                                            const ControlMessage& request) {
+Task<Result<ControlMessage>> PeerService::resolve(std::shared_ptr<const Capability> client,
+                                                  ControlMessage request) {
   const Result<std::string> path = decodePath(request.body);
-  if (!path.ok()) return path.error();
+  if (!path.ok()) co_return path.error();
+  if (liesIn(kVolumeRoot, *path)) {
+    Task<Result<ResolvedPath>> resolving =
+        shard_.commons.clientVolumes->resolve(shard_, *client, *path);
+    const Result<ResolvedPath> resolved = co_await resolving;
+    if (!resolved.ok()) co_return resolved.error();
+    co_return ControlMessage{request.type, encode(*resolved)};
+  }
   ClientDatasets& datasets = shard_.commons.clientDatasets;
-  const Result<NamedEntry> found = datasets.resolve(client, CapabilityRight::kRead, *path);
-  if (!found.ok()) return found.error();
+  const Result<NamedEntry> found = datasets.resolve(*client, CapabilityRight::kRead, *path);
+  if (!found.ok()) co_return found.error();
   const ManifestEntry about = found->revision->manifest->entry(found->entry);
   ResolvedPath answer = resolvedPath(about);
   if (about.kind == EntryKind::kFile) {
     datasets.open(*found);
     answer.shard = static_cast<std::uint32_t>(shard_.commons.owner(about.key).index);
   }
-  return ControlMessage{request.type, encode(answer)};
+  co_return ControlMessage{request.type, encode(answer)};
 }
 
 Task<Result<ControlMessage>> PeerService::advise(const Capability& client, ControlMessage request) {

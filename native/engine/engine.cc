@@ -8,6 +8,7 @@
 #include "directory/directory_service.h"
 #include "engine/bounded_log.h"
 #include "engine/client_advice.h"
+#include "engine/client_volumes.h"
 #include "engine/peer_service.h"
 #include "fetch/fetcher.h"
 #include "fetch/memory_tier.h"
@@ -154,6 +155,7 @@ void Engine::createServices(const EngineOptions& options) {
   }
   commons_.volumes =
       std::make_unique<VolumeCalls>(commons_, shard, std::move(folders), options.volumeTails);
+  commons_.clientVolumes = std::make_unique<ClientVolumes>(commons_, *commons_.volumes);
   scrubber_ = std::make_unique<Scrubber>(*commons_.warming, *manifests_, options.scrub);
 }
 
@@ -218,6 +220,7 @@ Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
   transport.shards = static_cast<std::uint32_t>(commons_.shards.size());
   transport.rdma = rdma_.inUse();
   transport.offer.features |= static_cast<std::uint64_t>(WireFeature::kVolumes);
+  transport.offer.features |= static_cast<std::uint64_t>(WireFeature::kWrites);
   for (const ArenaRegion& region : commons_.arena->regions())
     transport.arena.push_back(region.memory);
   shard.transport = options.transport(*shard.reactor, std::move(transport), *shard.peerService);
@@ -319,6 +322,7 @@ void Engine::close() {
   mounts_.reset();
   contents_.reset();
   manifests_.reset();
+  commons_.clientVolumes.reset();
   commons_.volumes.reset();
   commons_.warming.reset();
   commons_.cache.reset();

@@ -91,7 +91,7 @@ Task<Result<LocalAnswer>> LocalFiles::onLocalRequest(std::shared_ptr<const Capab
   if (request.type != static_cast<std::uint16_t>(ClientMessage::kOpen)) {
     PeerService& service = *commons_.shards.front()->peerService;
     Task<Result<ControlMessage>> handling =
-        service.onClientControl(std::move(client), std::move(request));
+        service.onClientControl(std::move(client), std::move(request), Interest());
     Result<ControlMessage> answer = co_await handling;
     if (!answer.ok()) co_return answer.error();
     LocalAnswer local;

@@ -36,7 +36,12 @@ class PeerService final : public PeerHandler {
                                          std::uint64_t offset, std::uint32_t length,
                                          Interest interest) override;
   Task<Result<ControlMessage>> onClientControl(std::shared_ptr<const Capability> client,
-                                               ControlMessage request) override;
+                                               ControlMessage request, Interest interest) override;
+  // A part of a range of a volume's file, into memory that counts as answers to the client do. In
+  // client_volume_requests.cc.
+  Task<Result<std::unique_ptr<WriteSink>>> onClientWrite(std::shared_ptr<const Capability> client,
+                                                         WriteRequest request,
+                                                         Interest interest) override;
 
   // On the shard's thread, for files that this shard owns.
   [[nodiscard]] SmallReads& smallReads() { return smallReads_; }
@@ -67,8 +72,13 @@ class PeerService final : public PeerHandler {
   // Reads the range from the cluster, into memory of the answer's own.
   static Task<Result<BytesAnswer>> readOfCluster(Shard& owner, FileReference file,
                                                  std::uint64_t offset, std::uint32_t length);
-  [[nodiscard]] Result<ControlMessage> resolve(const Capability& client,
-                                               const ControlMessage& request);
+  [[nodiscard]] Task<Result<ControlMessage>> resolve(std::shared_ptr<const Capability> client,
+                                                     ControlMessage request);
+  // The messages about files of volumes alone: client_volume_requests.cc.
+  [[nodiscard]] Task<Result<ControlMessage>> onVolumeControl(
+      std::shared_ptr<const Capability> client, ControlMessage request, Interest interest);
+  [[nodiscard]] Task<Status> endWrite(const Capability& client, const ControlMessage& request,
+                                      Interest interest);
   [[nodiscard]] Result<ControlMessage> list(const Capability& client,
                                             const ControlMessage& request);
   [[nodiscard]] Task<Result<ControlMessage>> advise(const Capability& client,

@@ -45,6 +45,7 @@ class FileVerifier;
 class HolderLink;
 class MemoryTier;
 class PeerService;
+class ClientVolumes;
 class VolumeCalls;
 class WantedKeys;
 
@@ -86,13 +87,16 @@ struct EngineCommons {
   // Runs work on whole files, piece by piece, or on lists of millions, at low priority. Each
   // reactor's own helpers run quick calls.
   ThreadPool wholeFiles{{.threads = wholeFileThreads(), .niceness = 10}};
+  // Writes what clients send, and waits for the disk meanwhile.
+  ThreadPool clientDisk{{.threads = 4}};
   // Threads for directory origins, whose file systems may hang.
   std::shared_ptr<DirectoryCalls> directories;
   // Made when all shards have started.
   std::unique_ptr<WarmPorts> warming;
-  std::unique_ptr<MountPorts> mounting;    // stays to the end, as files may still be open
-  std::unique_ptr<ClientAdvices> advices;  // made with `mounting`
-  std::unique_ptr<VolumeCalls> volumes;    // made with `mounting`
+  std::unique_ptr<MountPorts> mounting;          // stays to the end, as files may still be open
+  std::unique_ptr<ClientAdvices> advices;        // made with `mounting`
+  std::unique_ptr<VolumeCalls> volumes;          // made with `mounting`
+  std::unique_ptr<ClientVolumes> clientVolumes;  // made with `volumes`
   EngineCounters counters;
   FailedReads failedReads;
   DigestRefusals refusals;

@@ -61,7 +61,8 @@ Volume::Volume(Shard& owner, VolumeOptions about, LeaderService::Ports ports,
                 .id = hexOf(options.id),
                 .name = options.name,
                 .cacheDirectories = std::move(folders),
-                .deadline = options.deadline}) {}
+                .deadline = options.deadline}),
+      writes(*owner.reactor, sessions, owner.commons.clientDisk, options.id) {}
 
 VolumeCalls::VolumeCalls(EngineCommons& commons, Shard& home, std::vector<std::string> folders,
                          std::string tails)
@@ -77,6 +78,17 @@ std::shared_ptr<Volume> VolumeCalls::find(const tree::WideId& id) const {
   const std::lock_guard lock(mutex_);
   const auto found = volumes_.find(id);
   return found == volumes_.end() ? nullptr : found->second;
+}
+
+Result<std::shared_ptr<Volume>> VolumeCalls::findNamed(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  if (!isTold_) return Error{ErrorCode::kUnavailable, "this agent does not know its volumes yet"};
+  const auto found = std::ranges::find_if(
+      volumes_, [&](const auto& entry) { return entry.second->options.name == name; });
+  if (found == volumes_.end()) return Error{ErrorCode::kNotFound, "no volume is named " + name};
+  if (!found->second->isOpen)
+    return Error{ErrorCode::kUnavailable, "the volume " + name + " is being opened"};
+  return found->second;
 }
 
 std::vector<std::shared_ptr<Volume>> VolumeCalls::all() const {
@@ -113,6 +125,7 @@ std::string VolumeCalls::tailOf(const tree::WideId& id) const {
 Task<void> VolumeCalls::openSessions(const std::shared_ptr<Volume>& volume) {
   if (std::exchange(volume->opening, true)) co_return;
   volume->opened = co_await volume->sessions.open();
+  volume->isOpen = volume->opened->ok();
   if (volume->opened->ok()) co_return;
   commons_.log(EngineEvent::Level::kError, volume->opened->error().message,
                {{"volume", volume->options.name}});
@@ -137,6 +150,7 @@ Task<void> VolumeCalls::set(std::vector<VolumeOptions> volumes) {
   std::vector<std::shared_ptr<Volume>> gone;
   {
     const std::lock_guard lock(mutex_);
+    isTold_ = true;
     std::erase_if(volumes_, [&](const auto& entry) {
       const bool named = std::ranges::any_of(
           volumes, [&](const VolumeOptions& options) { return options.id == entry.first; });
@@ -164,8 +178,9 @@ Task<void> VolumeCalls::closeVolume(std::shared_ptr<Volume> volume, std::int32_t
   co_await volume->shard.reactor->enter();
   volume->sessions.stop();
   {
-    // Its sessions wait for the client's calls, and the client for their callers.
+    // Writes and sessions wait for the client's calls, and the client for their callers.
     Gate parts(*volume->shard.reactor);
+    parts.spawn(volume->writes.close());
     parts.spawn(volume->client.close(error));
     parts.spawn(volume->sessions.close());
     co_await parts.close();

@@ -2,12 +2,14 @@
 // volume lives on one shard, by its id. Tasks are called and continue on the home shard's thread.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "engine/client_writes.h"
 #include "engine/shard.h"
 #include "sessions/volume_sessions.h"
 #include "volume/leader_client.h"
@@ -53,8 +55,10 @@ struct Volume {
   LeaderService service;
   LeaderClient client;
   VolumeSessions sessions;
+  ClientWrites writes;
   bool opening = false;
-  std::optional<Status> opened;  // of `sessions`: why its folders cannot be used
+  std::optional<Status> opened;      // of `sessions`: why its folders cannot be used
+  std::atomic<bool> isOpen = false;  // `opened` is ok; any thread
 };
 
 class VolumeCalls {
@@ -85,6 +89,9 @@ class VolumeCalls {
   [[nodiscard]] Task<Result<std::shared_ptr<VolumeFiles>>> files(tree::WideId id);
   // Any thread; null: it is not known.
   [[nodiscard]] std::shared_ptr<Volume> find(const tree::WideId& id) const;
+  // For clients; any thread. kNotFound; kUnavailable while its folders are being opened, and before
+  // set().
+  [[nodiscard]] Result<std::shared_ptr<Volume>> findNamed(const std::string& name) const;
   // A message of another agent, on the thread of `answering`, where it continues.
   [[nodiscard]] Task<Result<ControlMessage>> onControl(Reactor& answering, std::string fromNode,
                                                        ControlMessage request);
@@ -104,7 +111,8 @@ class VolumeCalls {
   const std::string tails_;
   bool tailsMissed_ = false;  // the log says so
   const tree::WideId incarnation_;
-  mutable std::mutex mutex_;  // guards the map
+  mutable std::mutex mutex_;  // guards the two
+  bool isTold_ = false;       // set() was called
   std::map<tree::WideId, std::shared_ptr<Volume>> volumes_;
 };
 

@@ -309,7 +309,9 @@ Task<Result<VolumeSessions::NewSessionFile>> VolumeSessions::copyContent(tree::A
 
 Task<Status> VolumeSessions::bring(tree::ChunkRun run, std::uint64_t length, std::string path,
                                    Progress& progress) {
-  const auto reader = co_await readerOf(run, length);
+  Result<FileReference> content = co_await referenceTo(run, length);
+  if (!content.ok()) co_return content.error();
+  const auto reader = co_await readerOf(std::move(*content));
   if (!reader.ok()) co_return reader.error();
   auto make = [&path] { return makeSessionFile(path); };
   const Result<OwnedFd> made = co_await ports_.reactor.offload(make);
@@ -337,24 +339,14 @@ Task<OpenedVolumeFile> VolumeSessions::openContent(tree::Attributes about,
   if (!content || content->length == 0) co_return file;
   const auto run = soleRun(*content);
   if (!run) co_return failed(EIO);
-  auto reader = co_await readerOf(*run, content->length);
-  if (!reader.ok()) {
-    log(ports_.mounting.events, EngineEvent::Level::kWarn,
-        "a file of a volume cannot be read: " + reader.error().message,
-        {{"volume", options_.name}});
-    co_return failed(EIO);
-  }
-  file.reading = std::move(*reader);
-  if (readers_.size() >= sweepReadersAt_) {
-    std::erase_if(readers_, [](const auto& each) { return each.second.file.expired(); });
-    sweepReadersAt_ = std::max<std::size_t>(1024, 2 * readers_.size());
-  }
-  readers_.emplace(about.id, Reader{run->session, file.reading});
+  Result<FileReference> reference = co_await referenceTo(*run, content->length);
+  const auto reader = co_await openReader(about.id, run->session, std::move(reference));
+  if (reader == nullptr) co_return failed(EIO);
+  file.reading = reader;
   co_return file;
 }
 
-Task<Result<std::shared_ptr<MountSource::OpenFile>>> VolumeSessions::readerOf(
-    tree::ChunkRun run, std::uint64_t length) {
+Task<Result<FileReference>> VolumeSessions::referenceTo(tree::ChunkRun run, std::uint64_t length) {
   const auto manifest = manifestOf(keyOfRun(run.session, run.first, length), length);
   if (!manifest.ok()) co_return manifest.error();
   const auto dataset = std::make_shared<Dataset>(*manifest, owner_, ports_.mounting.events);
@@ -363,8 +355,33 @@ Task<Result<std::shared_ptr<MountSource::OpenFile>>> VolumeSessions::readerOf(
     co_return Error{ErrorCode::kNotFound, "the node that wrote the file has left the volume"};
   dataset->absence.setBound(std::chrono::duration_cast<std::chrono::milliseconds>(deadline_));
   const auto entry = (*manifest)->lookUp("content");
-  co_return co_await DatasetSource::open(ports_.mounting, FileReference::of(dataset, *entry),
-                                         ports_.reactor);
+  co_return FileReference::of(dataset, *entry);
+}
+
+Task<Result<std::shared_ptr<MountSource::OpenFile>>> VolumeSessions::readerOf(FileReference file) {
+  co_return co_await DatasetSource::open(ports_.mounting, std::move(file), ports_.reactor);
+}
+
+Task<std::shared_ptr<MountSource::OpenFile>> VolumeSessions::openReader(
+    tree::InodeId inode, tree::SessionId session, Result<FileReference> content) {
+  Result<std::shared_ptr<MountSource::OpenFile>> reader = Error{};
+  if (content.ok()) {
+    reader = co_await readerOf(std::move(*content));
+  } else {
+    reader = content.error();
+  }
+  if (!reader.ok()) {
+    log(ports_.mounting.events, EngineEvent::Level::kWarn,
+        "a file of a volume cannot be read: " + reader.error().message,
+        {{"volume", options_.name}});
+    co_return nullptr;
+  }
+  if (readers_.size() >= sweepReadersAt_) {
+    std::erase_if(readers_, [](const auto& each) { return each.second.file.expired(); });
+    sweepReadersAt_ = std::max<std::size_t>(1024, 2 * readers_.size());
+  }
+  readers_.emplace(inode, Reader{session, *reader});
+  co_return std::move(*reader);
 }
 
 }  // namespace hearth

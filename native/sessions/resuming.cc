@@ -150,6 +150,7 @@ Task<void> VolumeSessions::resume(std::vector<InheritedWriter> writers) {
     const auto open = std::ranges::find(writers, each->name.inode, &InheritedWriter::inode);
     co_await adoptSession(each->name, each->directory, open == writers.end() ? 0 : open->handles);
   }
+  resumed_ = true;
 }
 
 Task<std::optional<tree::Answer>> VolumeSessions::askToAdopt(SessionName name) {

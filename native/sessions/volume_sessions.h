@@ -31,6 +31,16 @@ struct SessionOptions {
   Clock::duration deadline{};  // of the volume, at first
 };
 
+// What was published of a file last, for readers that come by its key.
+struct PublishedVolumeFile {
+  std::int32_t error = 0;  // an errno
+  tree::Attributes attributes;
+  std::optional<FileReference> content;  // nothing: the file is empty, or no file
+  // Keeps the content readable, as OpenedVolumeFile's does; null while this node writes the file,
+  // whose session keeps it.
+  std::shared_ptr<MountSource::OpenFile> reading;
+};
+
 struct SessionStatistics {
   std::uint64_t sessions = 0;
   std::uint64_t sessionBytes = 0;
@@ -92,6 +102,11 @@ class VolumeSessions final : public VolumeFiles {
   [[nodiscard]] Task<void> closeWriter(tree::InodeId inode) override;
 
   [[nodiscard]] SessionStatistics statistics() const;
+  // Of a file. Reads the session file where this node has published what nobody has read yet.
+  // Errors as of openToRead().
+  [[nodiscard]] Task<PublishedVolumeFile> openPublished(tree::InodeId inode);
+  // resume() has ended: session files of an earlier agent are this one's, or are gone.
+  [[nodiscard]] bool resumed() const { return resumed_; }
   // The volume was deleted: eviction may take its sealed files.
   void unpin() const;
 
@@ -151,8 +166,14 @@ class VolumeSessions final : public VolumeFiles {
   // The content of the attributes, through this node's cache.
   [[nodiscard]] Task<OpenedVolumeFile> openContent(tree::Attributes about,
                                                    std::optional<tree::Content> content);
-  [[nodiscard]] Task<Result<std::shared_ptr<MountSource::OpenFile>>> readerOf(tree::ChunkRun run,
-                                                                              std::uint64_t length);
+  // A content as the file of a dataset.
+  [[nodiscard]] Task<Result<FileReference>> referenceTo(tree::ChunkRun run, std::uint64_t length);
+  [[nodiscard]] Task<Result<std::shared_ptr<MountSource::OpenFile>>> readerOf(FileReference file);
+  // The chunks of `session` stay while the result lives. Null: it cannot be read, as the log says.
+  [[nodiscard]] Task<std::shared_ptr<MountSource::OpenFile>> openReader(
+      tree::InodeId inode, tree::SessionId session, Result<FileReference> content);
+  [[nodiscard]] Task<PublishedVolumeFile> openPublishedOf(std::optional<Turn>& turn,
+                                                          tree::InodeId inode);
 
   // --- publishing (publishing.cc), each with the turn held ---
   [[nodiscard]] Task<Result<Prepared>> prepare(WrittenFile& file);
@@ -249,6 +270,7 @@ class VolumeSessions final : public VolumeFiles {
   // A session leaves one sealed file at most.
   std::unordered_map<tree::SessionId, SealedFile> sealed_;
   std::size_t sweepReadersAt_ = 1024;
+  bool resumed_ = false;
   std::uint64_t endings_ = 0;      // of sessions, so far
   Clock::time_point lastAsked_{};  // a program's last request, or its last close
   std::size_t nextDirectory_ = 0;

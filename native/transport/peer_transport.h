@@ -148,15 +148,22 @@ class PeerHandler {
                                                    std::uint64_t offset, std::uint32_t length) = 0;
   virtual Task<Result<ControlMessage>> onControl(std::string fromNode, ControlMessage request) = 0;
   // The same for a client, which is no agent and has proved a capability that has not expired. Only
-  // these two calls of a client reach a handler.
+  // these three calls of a client reach a handler.
   virtual Task<Result<BytesAnswer>> onClientRead(std::shared_ptr<const Capability> /*client*/,
                                                  ContentKey /*key*/, std::uint64_t /*offset*/,
                                                  std::uint32_t /*length*/, Interest /*interest*/) {
     co_return Error{ErrorCode::kUnsupported, "clients are not served here"};
   }
   virtual Task<Result<ControlMessage>> onClientControl(std::shared_ptr<const Capability> /*client*/,
-                                                       ControlMessage /*request*/) {
+                                                       ControlMessage /*request*/,
+                                                       Interest /*interest*/) {
     co_return Error{ErrorCode::kUnsupported, "clients are not served here"};
+  }
+  // As onWrite(); the request's key is a ticket (wire/client_message.h).
+  virtual Task<Result<std::unique_ptr<WriteSink>>> onClientWrite(
+      std::shared_ptr<const Capability> /*client*/, WriteRequest /*request*/,
+      Interest /*interest*/) {
+    co_return Error{ErrorCode::kUnsupported, "clients write nothing here"};
   }
   // Returns memory for a write. The handler may wait for it: no byte is sent before, and nothing
   // else waits meanwhile. Of overlapping writes the transport lets only the newer one go on

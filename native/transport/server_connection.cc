@@ -1,6 +1,7 @@
 #include "transport/server_connection.h"
 
 #include <algorithm>
+#include <array>
 
 #include "transport/limits.h"
 #include "transport/request_terms.h"
@@ -80,7 +81,7 @@ Result<bool> ServerConnection::onRequest(const Frame& frame) {
   Share share;
   if (requests_ != nullptr) {
     const std::uint64_t memory =
-        Request::kType == FrameType::kReadRequest ? kReadRequestMemory : kControlRequestMemory;
+        Request::kType == FrameType::kControlRequest ? kControlRequestMemory : kReadRequestMemory;
     share = requests_->take(with_.client->client, memory);
     if (!share) {
       refuse(requestId, answerTo(Request::kType), memory);
@@ -95,15 +96,21 @@ void ServerConnection::refuse(std::uint64_t requestId, FrameType answer, std::ui
   const ClientShares::Bound bound = requests_->bound(with_.client->client, memory);
   const Error reason{ErrorCode::kUnavailable,
                      holderOf(bound) + " too many requests under way at this agent"};
-  queue(requestId, answer == FrameType::kReadAnswer ? errorFrame<ReadAnswer>(requestId, reason)
-                                                    : errorFrame<ControlAnswer>(requestId, reason));
+  if (answer == FrameType::kReadAnswer)
+    return queue(requestId, errorFrame<ReadAnswer>(requestId, reason));
+  if (answer == FrameType::kWriteAnswer)
+    return queue(requestId, errorFrame<WriteAnswer>(requestId, reason));
+  queue(requestId, errorFrame<ControlAnswer>(requestId, reason));
 }
 
 Status ServerConnection::allow(FrameType type) const {
   if (!with_.client) return {};
-  if (type != FrameType::kReadRequest && type != FrameType::kControlRequest &&
-      type != FrameType::kCancel)
-    return Error{ErrorCode::kProtocolError, "clients may only read and send control messages"};
+  constexpr std::array kFramesOfClients{FrameType::kReadRequest, FrameType::kControlRequest,
+                                        FrameType::kWriteRequest, FrameType::kWriteData,
+                                        FrameType::kCancel};
+  if (std::ranges::find(kFramesOfClients, type) == kFramesOfClients.end())
+    return Error{ErrorCode::kProtocolError,
+                 "clients may only read, write and send control messages"};
   if (with_.client->expired())
     return Error{ErrorCode::kUnauthenticated, "the client's token has expired; make a new one"};
   return {};
@@ -174,14 +181,15 @@ Task<void> ServerConnection::serve(Self self, std::uint64_t requestId, ManifestR
 }
 
 Task<void> ServerConnection::serve(Self self, std::uint64_t requestId, ControlRequest request,
-                                   Interest, Share share) {
+                                   Interest interest, Share share) {
   ControlMessage message{request.type, std::move(request.body)};
   Result<ControlMessage> result = message;
   if (message.type == kRdmaConnect) {
     result = self->connectRdma(message);
   } else {
     Task<Result<ControlMessage>> handling =
-        self->with_.client ? self->handler_.onClientControl(self->with_.client, std::move(message))
+        self->with_.client ? self->handler_.onClientControl(self->with_.client, std::move(message),
+                                                            std::move(interest))
                            : self->handler_.onControl(self->with_.node, std::move(message));
     result = co_await handling;
     co_await self->reactor_.enter();

@@ -32,7 +32,8 @@ Task<Status> ServerConnection::receiveWrite(std::uint64_t requestId, WriteReques
 
   const std::uint32_t length = request.length;
   Task<Result<std::unique_ptr<WriteSink>>> asking =
-      handler_.onWrite(with_.node, std::move(request), interest);
+      with_.client ? handler_.onClientWrite(with_.client, std::move(request), interest)
+                   : handler_.onWrite(with_.node, std::move(request), interest);
   const Result<std::unique_ptr<WriteSink>> sink = co_await asking;
   co_await reactor_.enter();
   if (!sink.ok()) co_return sink.error();

@@ -118,7 +118,7 @@ class TestHandler final : public PeerHandler {
   }
   // Answers with as many bytes as the type says, in KiB.
   Task<Result<ControlMessage>> onClientControl(std::shared_ptr<const Capability>,
-                                               ControlMessage request) override {
+                                               ControlMessage request, Interest) override {
     request.body.resize(std::size_t{request.type} << 10);
     co_return request;
   }

@@ -95,6 +95,15 @@ bool Capability::grants(CapabilityRight right, std::string_view dataset) const {
       datasets, [&](const std::string& each) { return each == dataset || each == kAnyDataset; });
 }
 
+bool Capability::grantsVolume(CapabilityRight right, std::string_view volume) const {
+  if ((rights & static_cast<std::uint32_t>(right)) == 0) return false;
+  return std::ranges::any_of(datasets, [&](std::string_view each) {
+    if (!each.starts_with(kVolumeGrant)) return false;
+    each.remove_prefix(kVolumeGrant.size());
+    return each == volume || each == kAnyDataset;
+  });
+}
+
 bool Capability::isFor(std::string_view agentNode) const {
   if (!node.empty() && node != agentNode) return false;
   return nodes.empty() || std::ranges::find(nodes, agentNode) != nodes.end();

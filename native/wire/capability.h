@@ -33,10 +33,14 @@ enum class CapabilityRight : std::uint32_t {
   kRead = 1u << 0,
   kAdvise = 1u << 1,         // WILLNEED and DONTNEED for one node
   kAdviseCluster = 1u << 2,  // the same for all nodes
+  kWrite = 1u << 3,          // of volumes: makes files and folders, and writes files
+  kDelete = 1u << 4,         // of volumes: removes files
 };
 
 // In place of a name in Capability::datasets: all datasets of the cluster.
 inline constexpr std::string_view kAnyDataset = "*";
+// In front of the name of a volume in Capability::datasets; "volume:*": all volumes of the cluster.
+inline constexpr std::string_view kVolumeGrant = "volume:";
 inline constexpr std::size_t kMaxCapabilityBytes = 4096;
 
 // Whose limits a client's use counts against. Tokens that a pod gets one after the other have the
@@ -49,10 +53,10 @@ struct ClientIdentity {
 
 struct Capability {
   std::string cluster;
-  std::string node;               // whose agent alone takes it; empty: any
-  std::uint64_t expiresAtMs = 0;  // since the epoch
-  std::uint32_t rights = 0;       // CapabilityRight bits; bits that are not known grant nothing
-  std::vector<std::string> datasets;
+  std::string node;                   // whose agent alone takes it; empty: any
+  std::uint64_t expiresAtMs = 0;      // since the epoch
+  std::uint32_t rights = 0;           // CapabilityRight bits; bits that are not known grant nothing
+  std::vector<std::string> datasets;  // and volumes, each behind kVolumeGrant
   std::string podNamespace = {}, pod = {};  // whose token it is; empty: of no pod
   // Whose agents alone take it, the node of its programs first; empty: any, for programs of any.
   std::vector<std::string> nodes = {};
@@ -62,6 +66,8 @@ struct Capability {
   bool operator==(const Capability&) const = default;
 
   [[nodiscard]] bool grants(CapabilityRight right, std::string_view dataset) const;
+  // The same of a volume, by its name. "*" is no volume.
+  [[nodiscard]] bool grantsVolume(CapabilityRight right, std::string_view volume) const;
   // The agent of that node takes it.
   [[nodiscard]] bool isFor(std::string_view agentNode) const;
   // Programs of that node may use it.

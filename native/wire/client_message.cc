@@ -1,5 +1,7 @@
 #include "wire/client_message.h"
 
+#include <limits>
+
 #include "base/byte_codec.h"
 #include "base/optional_fields.h"
 
@@ -55,12 +57,16 @@ std::size_t sequenceLength(std::string_view text) {
 
 }  // namespace
 
+bool liesIn(std::string_view root, std::string_view path) {
+  return path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/');
+}
+
 Status checkClientPath(std::string_view path) {
   const auto bad = [](std::string why) {
     return Error{ErrorCode::kInvalidArgument, std::move(why)};
   };
   if (path.size() > kMaxClientPathBytes) return bad("the path has more than 4096 bytes");
-  if (!path.starts_with('/')) return bad("the path does not begin with /dataset/");
+  if (!path.starts_with('/')) return bad("the path does not begin with /dataset/ or /volume/");
   for (std::string_view rest = path; !rest.empty();) {
     const std::size_t length = sequenceLength(rest);
     if (length == 0) return bad("the path is not UTF-8");
@@ -121,6 +127,42 @@ Result<AdviseRequest> decodeAdviseRequest(std::span<const std::byte> body) {
   request.advice = static_cast<ClientAdvice>(advice);
   request.scope = static_cast<AdviceScope>(scope);
   return request;
+}
+
+std::vector<std::byte> encode(const WriteRange& range) {
+  ByteWriter out;
+  out.text(range.path);
+  out.u64(range.offset);
+  out.u64(range.length);
+  return out.take();
+}
+
+Result<WriteRange> decodeWriteRange(std::span<const std::byte> body) {
+  constexpr auto kMaxOffset = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  ByteReader in(body);
+  WriteRange range;
+  range.path = in.text();
+  range.offset = in.u64();
+  range.length = in.u64();
+  const Status sound = finish(in);
+  if (!sound.ok()) return sound.error();
+  if (range.length == 0 || range.offset > kMaxOffset || range.length > kMaxOffset - range.offset)
+    return misshapen();
+  return range;
+}
+
+std::vector<std::byte> encode(const ContentKey& ticket) {
+  ByteWriter out;
+  out.bytes(std::as_bytes(std::span(ticket.bytes)));
+  return out.take();
+}
+
+Result<ContentKey> decodeTicket(std::span<const std::byte> body) {
+  ByteReader in(body);
+  const ContentKey ticket{in.fixed<32>()};
+  const Status sound = finish(in);
+  if (!sound.ok()) return sound.error();
+  return ticket;
 }
 
 std::vector<std::byte> encode(const ResolvedPath& resolved) {

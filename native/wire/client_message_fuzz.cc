@@ -34,7 +34,7 @@ void tryPath(std::span<const std::byte> body) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const auto body = std::as_bytes(std::span(data + 1, size - 1));
-  switch (data[0] % 5) {
+  switch (data[0] % 7) {
     case 0:
       tryPath(body);
       break;
@@ -46,6 +46,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 3:
       tryBody(body, decodeResolvedPath);
+      break;
+    case 4:
+      tryBody(body, decodeWriteRange);
+      break;
+    case 5:
+      tryBody(body, decodeTicket);
       break;
     default:
       tryBody(body, decodeFolderPage);

@@ -18,6 +18,9 @@ TEST(ClientMessage, IsTheSameWhenDecodedAndCutOffIsRefused) {
   const AdviseRequest advise{"/dataset/a", ClientAdvice::kDontNeed, AdviceScope::kCluster};
   EXPECT_EQ(*decodeAdviseRequest(encode(advise)), advise);
   EXPECT_EQ(*decodePath(encodePath("/dataset/a")), "/dataset/a");
+  const WriteRange range{"/volume/a/b", 1, 1ull << 40};
+  EXPECT_EQ(*decodeWriteRange(encode(range)), range);
+  EXPECT_EQ(*decodeTicket(encode(resolved.key)), resolved.key);
   const auto refusesShorter = [](const std::vector<std::byte>& body, auto decode) {
     for (std::size_t size = 0; size < body.size(); ++size)
       EXPECT_FALSE(decode(std::span(body).first(size)).ok()) << size;
@@ -30,6 +33,18 @@ TEST(ClientMessage, IsTheSameWhenDecodedAndCutOffIsRefused) {
   refusesShorter(encode(list), decodeListRequest);
   refusesShorter(encode(advise), decodeAdviseRequest);
   refusesShorter(encodePath("/dataset/a"), decodePath);
+  refusesShorter(encode(range), decodeWriteRange);
+  refusesShorter(encode(resolved.key), decodeTicket);
+}
+
+TEST(ClientMessage, RefusesRangesThatNoFileHas) {
+  constexpr std::uint64_t kMost = ~0ull >> 1;
+  EXPECT_TRUE(decodeWriteRange(encode(WriteRange{"/volume/a/b", kMost - 1, 1})).ok());
+  for (const auto& [offset, length] :
+       std::initializer_list<std::pair<std::uint64_t, std::uint64_t>>{
+           {0, 0}, {kMost, 1}, {1, kMost}, {~0ull, 2}, {2, ~0ull}})
+    EXPECT_EQ(decodeWriteRange(encode(WriteRange{"/volume/a/b", offset, length})).code(),
+              ErrorCode::kProtocolError);
 }
 
 TEST(ClientPath, IsAbsoluteUtf8) {

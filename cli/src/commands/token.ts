@@ -17,20 +17,31 @@ const maxLifeMs = 30 * 24 * 60 * 60 * 1000;
 export function tokenCommand(context: CommandContext): Command {
   return new Command('token')
     .description(
-      'Create a token for programs that read datasets through libgd2fs.\n\n' +
+      'Create a token for programs that read datasets, and read and write volumes, through libgd2fs.\n\n' +
         'This command signs the token with the cluster secret in the configuration of the agent. Write the token to a ' +
         'file that only the program can read, set HEARTH_TOKEN_FILE to its path, and renew it before it expires.',
     )
-    .argument('<dataset...>', 'datasets that the token grants, or "*" for all')
+    .argument(
+      '<dataset...>',
+      'what the token grants: datasets, or "*" for all; volumes as volume:NAME, or "volume:*" for all',
+    )
     .option('--for <time>', 'validity, at most 30d', parseLife, 60 * 60 * 1000)
     .option('--node <name>', 'only the agent of this node accepts the token (default: any agent)', '')
     .addOption(
       new Option('--right <rights...>', 'what it grants')
-        .choices(['read', 'advise', 'advise-cluster'])
+        .choices(['read', 'advise', 'advise-cluster', 'write', 'delete'])
         .default(['read']),
     )
     .option('--config <file>', 'configuration file of the agent (default: $HEARTH_CONFIG, else /etc/hearth/agent.yaml)')
-    .addHelpText('after', examples(context, 'token llama-3 > /run/inference/token', 'token --for 12h "*"'))
+    .addHelpText(
+      'after',
+      examples(
+        context,
+        'token llama-3 > /run/inference/token',
+        'token --for 12h "*"',
+        'token volume:kv --right read write',
+      ),
+    )
     .action(act(context, run));
 }
 

@@ -113,7 +113,7 @@ class Client:
         return self._channel.read(path, offset, sges, flags, desc, self._ended, None)
 
     def Write(self, path: str, offset: int, sges: Sequence[SGE], flags: int = 0, desc: str = "") -> Request | None:
-        """None: datasets are read-only."""
+        """As Read(), of a file of a volume. None also for paths of datasets, which are read-only."""
         return self._channel.write(path, offset, sges, flags, desc, self._ended, None)
 
     def Stat(self, path: str, desc: str = "") -> Request | None:
@@ -129,7 +129,7 @@ class Client:
         return await future
 
     async def WriteAsync(self, path: str, offset: int, sges: Sequence[SGE], flags: int = 0) -> Request | None:
-        """None: datasets are read-only."""
+        """As ReadAsync(), of a file of a volume. None also for paths of datasets, which are read-only."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Request] = loop.create_future()
         if self._channel.write(path, offset, sges, flags, "", self._queue_of(loop), future) is None:

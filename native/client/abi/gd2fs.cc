@@ -232,9 +232,16 @@ int xfer_gd2fs_create(xfer_gd2fs_ctx* ctx, void* id, const char* path, int flags
       ctx, [&](ClientContext& context) { return flags != 0 ? -EINVAL : context.create(id, path); });
 }
 
-ssize_t xfer_gd2fs_pwritev(xfer_gd2fs_ctx* ctx, void*, const char*, uint64_t, const xfer_gd2fs_sge*,
-                           uint16_t, uint16_t) {
-  return onContext(ctx, [](ClientContext&) { return -EROFS; });
+ssize_t xfer_gd2fs_pwritev(xfer_gd2fs_ctx* ctx, void* id, const char* path, uint64_t off,
+                           const xfer_gd2fs_sge* sges, uint16_t nsge, uint16_t flags) {
+  return onContext(ctx, [&](ClientContext& context) {
+    if (sges == nullptr || flags != 0) return -EINVAL;
+    return context.write(id, path, off, {sges, nsge});
+  });
+}
+
+int xfer_gd2fs_unlink(xfer_gd2fs_ctx* ctx, void* id, const char* path) {
+  return onContext(ctx, [&](ClientContext& context) { return context.unlink(id, path); });
 }
 
 int xfer_gd2fs_list(xfer_gd2fs_ctx* ctx, void* id, const char* path, const char* after,

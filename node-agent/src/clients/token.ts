@@ -9,7 +9,7 @@ export interface Capability {
   /** Milliseconds since the epoch. */
   expiresAt: number;
   rights: readonly CapabilityRight[];
-  /** Names; `*` means all datasets. */
+  /** Names; `*` means all datasets. Volumes are `volume:NAME`, all of them `volume:*`. */
   datasets: readonly string[];
   /** Whose limits at agents its clients share; absent: those of all tokens that grant the same. */
   pod?: { namespace: string; uid: string };
@@ -17,11 +17,11 @@ export interface Capability {
   nodes?: readonly string[];
 }
 
-/** `advise` is for one node, `advise-cluster` for all. */
+/** `advise` is for one node, `advise-cluster` for all; `write` and `delete` are for files of volumes. */
 export type CapabilityRight = (typeof capabilityRights)[number];
-export const capabilityRights = ['read', 'advise', 'advise-cluster'] as const;
+export const capabilityRights = ['read', 'advise', 'advise-cluster', 'write', 'delete'] as const;
 
-const rightBits: Record<CapabilityRight, number> = { read: 1, advise: 2, 'advise-cluster': 4 };
+const rightBits: Record<CapabilityRight, number> = { read: 1, advise: 2, 'advise-cluster': 4, write: 8, delete: 16 };
 const maxTokenClaims = 4096;
 export const maxTokenLifeMs = 30 * 24 * 60 * 60 * 1000;
 const tokenPattern = /^hearth-token-1\.([\w-]+)\.[\w-]+$/;

@@ -119,7 +119,7 @@ describe('tokens of clients by the control API', () => {
     for (const [bad, message] of [
       [{ datasets: [] }, /at least one/],
       [{ datasets: ['*'] }, /cannot be the name of a dataset/],
-      [{ rights: ['write'] }, /rights is "write"; it must be read, advise, advise-cluster/],
+      [{ rights: ['own'] }, /rights is "own"; it must be read, advise, advise-cluster, write, delete/],
       [{ lifeMs: 999n }, /life_ms is 999/],
       [{ podUid: 'a-uid' }, /both or neither/],
       [{ lifeMs: 86_400_001n }, /life_ms/],

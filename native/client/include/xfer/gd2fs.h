@@ -1,10 +1,10 @@
 /*
- * libgd2fs: files of a Hearth cluster, read into the caller's own memory by asynchronous vectored
- * calls. Clean in C89 and C++. docs/clients.md says more.
+ * libgd2fs: files of a Hearth cluster, read into the caller's own memory, and written from there,
+ * by asynchronous vectored calls. Clean in C89 and C++. docs/clients.md says more.
  *
- * Paths are /dataset/NAME/path/in/the/dataset, UTF-8, at most 4096 bytes. Other paths, such as
- * /weights.bin, lie below HEARTH_ROOT, such as /dataset/NAME, or below what the file `root` beside
- * the token names.
+ * Paths are /dataset/NAME/path/in/the/dataset or /volume/NAME/path/in/the/volume, UTF-8, at most
+ * 4096 bytes. Other paths, such as /weights.bin, lie below HEARTH_ROOT, such as /dataset/NAME, or
+ * below what the file `root` beside the token names.
  *
  * A call that submits returns 0, or a negative errno, and then no completion comes. Each accepted
  * request yields exactly one completion through xfer_gd2fs_wait(), in any order; memory of the
@@ -137,14 +137,31 @@ ssize_t xfer_gd2fs_preadv(xfer_gd2fs_ctx *ctx, void *id, const char *path, uint6
                           const xfer_gd2fs_sge *sges, uint16_t nsge, uint16_t flags);
 
 /*
- * Makes a file of `size` bytes; `flags` is 0. A path that exists completes with EEXIST of
- * XFER_GD2FS_STATUS_CLASS_SERVER. Datasets are read-only: any other completes with EROFS. 0, or a
- * negative errno: as xfer_gd2fs_fstat().
+ * Makes an empty file of a volume, and the folders above it, and succeeds for one that exists;
+ * `flags` is 0, and `size` is passed over. Datasets are read-only: a path that exists completes
+ * with EEXIST of XFER_GD2FS_STATUS_CLASS_SERVER, any other with EROFS. 0, or a negative errno: as
+ * xfer_gd2fs_fstat().
  */
 int xfer_gd2fs_create(xfer_gd2fs_ctx *ctx, void *id, const char *path, int flags, uint64_t size);
-/* Datasets are read-only: -EROFS, or -EBADF. */
+
+/*
+ * Writes all of the SGEs, host memory, one after the other from byte `off` of a file of a volume
+ * on, which is made where it does not exist. When the last write of a file that was under way has
+ * completed, every node reads the bytes of all; of those that overlap any may have come last. A
+ * write that fails changes nothing, unless its publish failed. The SGEs are copied, and their
+ * memory does not change until the completion. `flags` is 0. 0, or a negative errno: as
+ * xfer_gd2fs_preadv(), without -EINVAL for SGEs that overlap; -EROFS the path of a dataset,
+ * -EOPNOTSUPP memory of a GPU.
+ */
 ssize_t xfer_gd2fs_pwritev(xfer_gd2fs_ctx *ctx, void *id, const char *path, uint64_t off,
                            const xfer_gd2fs_sge *sges, uint16_t nsge, uint16_t flags);
+
+/*
+ * Removes the file of a volume. Programs that have it open read on. Completes with ENOENT where
+ * there is none. 0, or a negative errno: as xfer_gd2fs_fstat(); -EROFS the path of a dataset.
+ * Since 1.3.
+ */
+int xfer_gd2fs_unlink(xfer_gd2fs_ctx *ctx, void *id, const char *path);
 
 /* An entry of a folder. */
 typedef struct xfer_gd2fs_dirent {
