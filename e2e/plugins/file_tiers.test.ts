@@ -41,6 +41,10 @@ describe('file tiers of engines on a scratch volume', () => {
     });
   }
 
+  it("gives LMCache's local_disk what the same process has stored", async () => {
+    for (const mount of mounts.paths) await step('lmcache_local_disk', 'store', mount);
+  });
+
   it('gives all of them the same after every agent was killed', async function () {
     this.timeout(60 * 60_000);
     await Promise.all(
