@@ -78,6 +78,11 @@ export class Cluster {
     return run(`${this.#release}/cli/bin/hearth`, [...asked, ...args]);
   }
 
+  /** Of a node's control API. */
+  socketOf(node: string): string {
+    return this.#agents.agent(node).socket;
+  }
+
   async mount(dataset: string, dataPath: 'view' | 'fuse' | 'daemon', node = this.nodes[0] ?? ''): Promise<string> {
     const target = this.#agents.mountPoint(`${dataset}-${dataPath}-${node}`);
     await this.hearth(['mount', dataset, target, '--data-path', dataPath], node);

@@ -26,6 +26,7 @@ import { spreading } from './rows/spread.ts';
 import { storeWrites } from './rows/store_writes.ts';
 import { storms } from './rows/storm.ts';
 import { transport } from './rows/transport.ts';
+import { volumeDataset } from './rows/volume_dataset.ts';
 import { volumeNames } from './rows/volume_names.ts';
 import { volumes } from './rows/volumes.ts';
 import { warmDirectory } from './rows/warm_directory.ts';
@@ -57,6 +58,7 @@ const all: readonly Group[] = [
   volumes,
   volumeNames,
   kvBlocks,
+  volumeDataset,
   transport,
   limits,
   planner,
