@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { Cluster } from '../cluster.ts';
 import { root, run } from '../command.ts';
 import type { Group, Surroundings } from '../plan.ts';
@@ -32,22 +32,33 @@ function storeOf(log: string): string {
   return readFileSync(join(log, segment)).subarray(16, 32).toString('hex');
 }
 
-/** A volume whose log was written by a program, with so many empty files `file0`, `file1` and so on; mounted. */
-async function madeVolume(cluster: Cluster, name: string, count: number): Promise<string> {
+/** Volumes whose logs were written by a program, each with so many empty files `file0`, `file1` and so on; mounted. */
+async function madeVolumes(cluster: Cluster, counts: readonly number[]): Promise<string[]> {
   const [node = ''] = cluster.nodes;
-  const limit = ['--files', String(2 * many), '--deadline', '5m'];
-  const created = JSON.parse(await cluster.hearth(['--json', 'volume', 'create', name, ...limit])) as { id: string };
-  await cluster.volumeIsReady(name);
+  const names = counts.map((count) => `files-${count}`);
+  const logs: string[] = [];
+  for (const name of names) {
+    const limits = ['--files', String(2 * many), '--deadline', '5m'];
+    const { id } = JSON.parse(await cluster.hearth(['--json', 'volume', 'create', name, ...limits])) as { id: string };
+    await cluster.volumeIsReady(name);
+    logs.push(join(cluster.cacheOf(node), 'volumes', id, 'log'));
+  }
   await cluster.withoutAgent(node, async () => {
-    const log = join(cluster.cacheOf(node), 'volumes', created.id, 'log');
-    const store = storeOf(log);
-    rmSync(log, { recursive: true });
-    await run(writer, [log, store, created.id, String(count)]);
+    for (const [index, log] of logs.entries()) {
+      const store = storeOf(log);
+      const volume = basename(dirname(log));
+      rmSync(log, { recursive: true });
+      await run(writer, [log, store, volume, String(counts[index])]);
+    }
   });
-  await cluster.volumeIsReady(name);
-  const mount = await cluster.mountBest(`volume:${name}`);
-  statSync(join(mount, 'file0')); // waits until the leader has loaded the names
-  return mount;
+  const mounts: string[] = [];
+  for (const name of names) {
+    await cluster.volumeIsReady(name);
+    const mount = await cluster.mountBest(`volume:${name}`);
+    statSync(join(mount, 'file0')); // waits until the leader has loaded the names
+    mounts.push(mount);
+  }
+  return mounts;
 }
 
 /** Names of a scratch volume that holds a thousand times as many as another one. */
@@ -58,11 +69,11 @@ export const volumeNames: Group = {
     const { directory, release } = around;
     const cluster = await Cluster.start(join(directory, 'names'), ['leader'], 2 ** 30, { release });
     try {
-      const folders = { few: await madeVolume(cluster, 'few', few), many: await madeVolume(cluster, 'many', many) };
+      const [fewNames = '', manyNames = ''] = await madeVolumes(cluster, [few, many]);
       for (const present of [false, true]) {
-        const side = (folder: string, count: number) => async (run: number) => {
+        const side = (folder: string, count: number) => async (round: number) => {
           dropNames();
-          return slowest(folder, count, (index) => (present ? `file${index}` : `absent${run}-${index}`), present);
+          return slowest(folder, count, (index) => (present ? `file${index}` : `absent${round}-${index}`), present);
         };
         await around.row({
           id: present ? 'volume-stat-present' : 'volume-stat-absent',
@@ -71,7 +82,7 @@ export const volumeNames: Group = {
           better: 'less',
           target: 0.5,
           times,
-          sides: { value: side(folders.many, many), baseline: side(folders.few, few) },
+          sides: { value: side(manyNames, many), baseline: side(fewNames, few) },
         });
       }
     } finally {
