@@ -157,6 +157,31 @@ describe('Datasets in a real API server', () => {
     await cluster.reason('etc', 'Ready');
   });
 
+  it('show files of the scratch volume behind a claim, once it is bound', async () => {
+    await cluster.apply(datasetObject('trained', { source: { volume: { claimName: 'runs', path: 'latest' } } }));
+    await cluster.reason('trained', 'ClaimNotFound');
+    assert.deepEqual(agents.called('addDataset'), []);
+    const attributes = { volume: 'pvc-1', cluster: 'main' };
+    await cluster.apply({
+      apiVersion: 'v1',
+      kind: 'PersistentVolume',
+      metadata: { name: 'pvc-1' },
+      spec: {
+        capacity: { storage: '1Gi' },
+        accessModes: ['ReadWriteMany'],
+        claimRef: { namespace: 'default', name: 'runs' },
+        csi: { driver: 'csi.hearth.storage', volumeHandle: 'pvc-1', volumeAttributes: attributes },
+      },
+    });
+    const bound = JSON.stringify({ status: { phase: 'Bound' } });
+    await cluster.kubectl('patch', 'pv', 'pvc-1', '--subresource=status', '--type=merge', '-p', bound);
+    await cluster.reason('trained', 'Ready');
+    const [request] = agents.called('addDataset') as { source: { kind: unknown } }[];
+    assert.deepEqual(request?.source.kind, { $case: 'volume', value: { name: 'pvc-1', path: 'latest' } });
+    await cluster.kubectl('delete', 'pv', 'pvc-1', '--wait=false');
+    await cluster.reason('trained', 'ClaimNotFound');
+  });
+
   it('are listed again when their patterns change; their source cannot', async () => {
     await cluster.apply(datasetObject('llama', { source: { hub: { repo: 'o/m' } } }));
     await cluster.reason('llama', 'Ready');
