@@ -1,52 +1,18 @@
 // An agent that is stopped, as by SIGSTOP: its connections stay, and nothing comes.
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <future>
 #include <mutex>
 
 #include "engine/loopback_server.h"
 #include "engine/testing_cluster.h"
+#include "engine/testing_stopped.h"
 #include "fetch/fetch_run.h"
 #include "fetch/fetcher.h"
 #include "transport/testing/forwarding_transport.h"
 
 namespace hearth::testing_cluster {
 namespace {
-
-// Makes all shards of an agent stand still while it lives.
-class Stopped {
- public:
-  explicit Stopped(Agent& agent) {
-    for (const auto& shard : agent.engine().commons().shards) {
-      ++left_;
-      shard->reactor->post([this] {
-        std::unique_lock lock(mutex_);
-        ++standing_;
-        changed_.notify_all();
-        changed_.wait(lock, [this] { return over_; });
-        --left_;
-        changed_.notify_all();
-      });
-    }
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return standing_ == left_; });
-  }
-  ~Stopped() {
-    std::unique_lock lock(mutex_);
-    over_ = true;
-    changed_.notify_all();
-    changed_.wait(lock, [this] { return left_ == 0; });
-  }
-  Stopped(const Stopped&) = delete;
-  Stopped& operator=(const Stopped&) = delete;
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::size_t standing_ = 0, left_ = 0;
-  bool over_ = false;
-};
 
 // The waits of a reader that misses a chunk.
 Task<Status> demandChunk(Engine& engine, std::shared_ptr<Dataset> dataset, std::uint32_t chunk) {
