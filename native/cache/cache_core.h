@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "cache/cache_directory.h"
-#include "cache/doubt_examiner.h"
 #include "cache/evictor.h"
 #include "cache/key_index.h"
+#include "cache/unverified_chunk_scanner.h"
 #include "cache/view_store.h"
 #include "files/watched_file_system.h"
 
@@ -38,7 +38,7 @@ struct CacheCore : std::enable_shared_from_this<CacheCore> {
         index(shards.size()),
         views(*this),
         evictor(*this),
-        examiner(*this) {}
+        scanner(*this) {}
 
   // The shard whose thread this is; callers of "any shard" functions are on one.
   [[nodiscard]] const ShardContext& here() const { return shards[indexHere()]; }
@@ -53,7 +53,7 @@ struct CacheCore : std::enable_shared_from_this<CacheCore> {
   std::atomic<ClusterCopies*> copies{nullptr};  // as ContentCache::setClusterCopies
   ViewStore views;
   Evictor evictor;
-  DoubtExaminer examiner;
+  UnverifiedChunkScanner scanner;
 
  private:
   [[nodiscard]] std::size_t indexHere() const;

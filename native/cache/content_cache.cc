@@ -79,7 +79,7 @@ class DiskContentCache final : public ContentCache {
   Task<void> close() override {
     closing_.set();
     co_await reopening_.close();
-    co_await core_->examiner.close();
+    co_await core_->scanner.close();
     for (const auto& directory : core_->directories) co_await directory->close(shard().reactor);
   }
 
@@ -240,7 +240,7 @@ class DiskContentCache final : public ContentCache {
       sums.pinnedBytes += usage.pinned ? bytes : 0;
     }
     sums.corruptBlocks = core_->counters.corruptBlocks;
-    sums.doubtfulFiles = core_->examiner.left();
+    sums.doubtfulFiles = core_->scanner.left();
     sums.evictedFiles = core_->counters.evictedFiles;
     sums.evictedBytes = core_->counters.evictedBytes;
     sums.redundantCopies = core_->counters.redundantCopies;
@@ -315,7 +315,7 @@ class DiskContentCache final : public ContentCache {
     }
     if (done.ok()) done = co_await core_->views.removeBroken(directory);
     if (done.ok()) {
-      core_->examiner.start(directory.recovery().doubtful);
+      core_->scanner.start(directory.recovery().doubtful);
     } else {
       directory.noteFailed(done.error());
     }

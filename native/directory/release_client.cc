@@ -26,13 +26,14 @@ Task<ReleaseClient::Asked> ReleaseClient::ask(ContentKey key, std::uint64_t size
   const DirectoryRequest request{.key = key, .size = size, .leave = leave};
   ports_.chunks.beginRelease(key, home, leave.number);
   if (home != ports_.self) {
-    Task<Answer> asking = askAway(home, request);
+    Task<Answer> asking = requestRemote(home, request);
     co_return Asked{co_await asking, leave.number};
   }
   co_return Asked{answerOf(co_await releases_.release(home, request)), leave.number};
 }
 
-Task<ReleaseClient::Answer> ReleaseClient::askAway(std::string home, DirectoryRequest request) {
+Task<ReleaseClient::Answer> ReleaseClient::requestRemote(std::string home,
+                                                         DirectoryRequest request) {
   const Clock::time_point now = Clock::now();
   std::erase_if(silentUntil_, [now](const auto& silent) { return silent.second <= now; });
   if (silentUntil_.contains(home)) co_return Answer::kUnanswered;

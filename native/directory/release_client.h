@@ -48,7 +48,7 @@ class ReleaseClient {
   void kept(const ContentKey& key, std::uint64_t number);
 
  private:
-  [[nodiscard]] Task<Answer> askAway(std::string home, DirectoryRequest request);
+  [[nodiscard]] Task<Answer> requestRemote(std::string home, DirectoryRequest request);
 
   DirectoryPorts ports_;
   CopyReleases& releases_;

@@ -169,7 +169,7 @@ Task<std::shared_ptr<const Fetcher::DirectRead::StripeHolders>> Fetcher::DirectR
   co_return asked;
 }
 
-Task<LocateAnswer> Fetcher::DirectRead::askAround(const Part& part) {
+Task<LocateAnswer> Fetcher::DirectRead::locateHolders(const Part& part) {
   const std::shared_ptr<const StripeHolders> found = co_await holdersAround(part);
   const LocateAnswer& answer = found->answer;
   const std::string& node = answer.holderOf(part.chunk);
@@ -190,7 +190,7 @@ Task<std::optional<Status>> Fetcher::DirectRead::fromHolder(const Part& part) {
     answer.holders = {{.node = known->node, .chunks = bitOf(part.chunk)}};
     if (known->others) answer.elsewhere = bitOf(part.chunk);
   } else {
-    answer = co_await askAround(part);
+    answer = co_await locateHolders(part);
   }
   // A remembered holder that has lost the chunk costs the part none of its attempts.
   for (int named = known ? 0 : 1;; ++named) {

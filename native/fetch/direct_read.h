@@ -46,7 +46,7 @@ class Fetcher::DirectRead {
   Task<std::shared_ptr<const StripeHolders>> holdersAround(const Part& part);
   Task<LocateAnswer> locate(std::uint32_t stripe, ChunkMask chunks, FailureReport failure);
   // As holdersAround(), and notes the part's holder in KnownHolders.
-  Task<LocateAnswer> askAround(const Part& part);
+  Task<LocateAnswer> locateHolders(const Part& part);
   // Nothing: no agent gives the part, or its chunk is still on the way to one.
   Task<std::optional<Status>> fromHolder(const Part& part);
   // Reads once it has slots at the agent. kTryElsewhere, without a request, when the agent has

@@ -24,7 +24,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kMostOutput = 64UL << 10;
+constexpr std::size_t kMaxOutput = 64UL << 10;
 constexpr milliseconds kBurial{500};
 
 struct SpawnTerms {
@@ -57,7 +57,7 @@ bool collect(int output, Clock::time_point end, std::string& text) {
     char part[4096];
     const ssize_t got = read(output, part, sizeof part);
     if (got == 0) return true;
-    if (got > 0 && text.size() < kMostOutput) text.append(part, static_cast<std::size_t>(got));
+    if (got > 0 && text.size() < kMaxOutput) text.append(part, static_cast<std::size_t>(got));
     if (got < 0 && errno != EINTR) return true;
   }
 }

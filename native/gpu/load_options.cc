@@ -45,8 +45,8 @@ bool setFlag(const std::string& option, LoadOptions& options) {
 }
 
 Status setNumber(const std::string& option, const char* value, LoadOptions& options) {
-  constexpr std::uint64_t kMostKib = 256UL << 10;
-  const std::uint64_t most = option == "--slice-kib" ? kMostKib
+  constexpr std::uint64_t kMaxKib = 256UL << 10;
+  const std::uint64_t most = option == "--slice-kib" ? kMaxKib
                              : option == "--lanes"   ? 64
                              : option == "--repeat"  ? 1000
                                                      : 86400;

@@ -18,7 +18,7 @@ constexpr std::uint32_t kCompletions = 1u << 14;
 constexpr std::size_t kQueues = 64;
 // Receives of an endpoint beside those of its requests.
 constexpr std::uint32_t kSpareReceives = 8;
-constexpr std::uint32_t kMostAtOnce = 256;
+constexpr std::uint32_t kMaxAtOnce = 256;
 
 }  // namespace
 
@@ -76,13 +76,13 @@ Task<void> RdmaShard::takeEvents(RdmaShard& shard) {
 Task<void> RdmaShard::takeCompletions(RdmaShard& shard, Queue& queue) {
   CompletionQueue& completions = *queue.completions;
   while (!shard.stopping_) {
-    if (completions.poll(kMostAtOnce) != 0) {
+    if (completions.poll(kMaxAtOnce) != 0) {
       // Gives others on this thread a turn.
       co_await shard.reactor_.sleep(Clock::duration::zero());
       continue;
     }
     const Status armed = completions.arm();
-    if (completions.poll(kMostAtOnce) != 0) continue;
+    if (completions.poll(kMaxAtOnce) != 0) continue;
     if (!armed.ok()) {
       co_await shard.reactor_.sleep(std::chrono::milliseconds(1));
       continue;
@@ -96,7 +96,7 @@ Task<void> RdmaShard::takeCompletions(RdmaShard& shard, Queue& queue) {
 }
 
 void RdmaShard::takeNow() {
-  for (std::size_t at = 0; at < queues_.size(); ++at) queues_[at]->completions->poll(kMostAtOnce);
+  for (std::size_t at = 0; at < queues_.size(); ++at) queues_[at]->completions->poll(kMaxAtOnce);
 }
 
 std::uint32_t RdmaShard::requestsOf(std::uint32_t wanted) const {

@@ -12,7 +12,7 @@ namespace hearth::testing_gpu {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-constexpr std::size_t kMostInFlight = 128;
+constexpr std::size_t kMaxInFlight = 128;
 
 int asCufile(int result) { return result == 0 || result >= 5000 ? result : kCufileCudaDriverError; }
 
@@ -158,7 +158,7 @@ struct FakeCufile {
     gpu().handlesInUse_.insert(handle);
     gpu().inFlight_.push_back({address, bytes});
     gpu().mostInFlight_ = std::max(gpu().mostInFlight_, gpu().inFlight_.size());
-    if (gpu().inFlight_.size() > kMostInFlight) gpu().breach("more than 128 requests in flight");
+    if (gpu().inFlight_.size() > kMaxInFlight) gpu().breach("more than 128 requests in flight");
     std::byte* const memory = gpu().shadowOf(address);
     const int file = found->second;
     // Now and then only some of the pages.

@@ -12,10 +12,10 @@ namespace hearth {
 
 struct CacheCore;
 
-class DoubtExaminer {
+class UnverifiedChunkScanner {
  public:
   // `core` must remain live while this object is used.
-  explicit DoubtExaminer(CacheCore& core);
+  explicit UnverifiedChunkScanner(CacheCore& core);
 
   // shards[0], before close().
   void start(std::vector<ContentKey> keys);
@@ -25,7 +25,7 @@ class DoubtExaminer {
   [[nodiscard]] std::size_t left() const { return left_; }
 
  private:
-  static Task<void> run(DoubtExaminer& examiner, std::vector<ContentKey> keys);
+  static Task<void> run(UnverifiedChunkScanner& scanner, std::vector<ContentKey> keys);
 
   CacheCore& core_;
   Gate running_;
