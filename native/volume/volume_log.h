@@ -38,7 +38,9 @@ class VolumeLog {
     std::string folder;
     tree::NamespaceOptions tree;
     LogDurability durability = LogDurability::kSynced;
-    ThreadPool* background = nullptr;  // for recovery and checkpoints; null: the reactor's helpers
+    // For checkpoints; null: the reactor's helpers. Recovery never waits behind other work there:
+    // nobody is answered before it ends.
+    ThreadPool* background = nullptr;
     std::string tail;  // file of a kWritten log's tail; it outlives the process. Empty: none
     // Groups stay so long in the tail alone, so that one write takes many of them.
     Clock::duration writeAfter = std::chrono::milliseconds(10);
@@ -130,7 +132,8 @@ class VolumeLog {
   };
 
   VolumeLog(Reactor& reactor, FileSystem& files, const Options& options)
-      : background_{reactor, options.background},
+      : helpers_{reactor},
+        background_{reactor, options.background},
         files_(files),
         folder_(options.folder),
         identity_{options.tree.store, options.tree.volume, 0},
@@ -196,6 +199,7 @@ class VolumeLog {
   [[nodiscard]] static Task<Status> appendTo(File& into, std::span<const std::byte> bytes,
                                              std::uint64_t& at);
 
+  const Background helpers_;
   const Background background_;
   FileSystem& files_;
   const std::string folder_;

@@ -72,7 +72,7 @@ Task<Status> VolumeLog::recover(tree::Namespace& tree) {
   if (done.ok() && tail_ != nullptr) done = co_await recoverTail(tree);
   if (!done.ok()) co_return done;
   if (tail_ == nullptr && !tailPath_.empty()) {
-    auto made = co_await background_.run([path = tailPath_] { return LogTail::make(path); });
+    auto made = co_await helpers_.run([path = tailPath_] { return LogTail::make(path); });
     if (made.ok()) tail_ = std::move(*made);
     if (!made.ok()) tailError_ = made.error();
   }
@@ -82,7 +82,7 @@ Task<Status> VolumeLog::recover(tree::Namespace& tree) {
 
 Task<Status> VolumeLog::openTail() {
   if (tailPath_.empty()) co_return Status();
-  auto found = co_await background_.run([path = tailPath_] { return LogTail::find(path); });
+  auto found = co_await helpers_.run([path = tailPath_] { return LogTail::find(path); });
   if (!found.ok()) co_return found.error().within("the last changes of the volume");
   tail_ = std::move(*found);
   co_return Status();
@@ -108,7 +108,7 @@ Task<Status> VolumeLog::recoverTail(tree::Namespace& tree) {
     pendingBytes_ += bytes.size();
     return {};
   };
-  Status done = co_await background_.run([&] { return takeGroups(rest, report, take, tailPath_); });
+  Status done = co_await helpers_.run([&] { return takeGroups(rest, report, take, tailPath_); });
   if (done.ok()) done = co_await writeGroup();
   co_return done.ok() ? co_await syncWritten() : done;
 }
@@ -142,7 +142,7 @@ Task<Status> VolumeLog::loadCheckpoint(tree::Namespace& tree) {
   };
   std::vector<std::byte> bytes(kLoadBytes);
   for (std::uint64_t at = 0;;) {
-    const auto loaded = co_await background_.run(load);
+    const auto loaded = co_await helpers_.run(load);
     if (!loaded.ok()) co_return loaded.error();
     const auto step = *loaded;
     if (step == tree::CheckpointReader::Step::kMore) {
@@ -183,7 +183,7 @@ Task<Status> VolumeLog::replay(tree::Namespace& tree, Segment& segment) {
   auto opened = co_await files_.open(from, {.write = true});
   if (!opened.ok()) co_return opened.error();
   const auto apply = [&tree](std::span<const std::byte> bytes) { return applyRecord(tree, bytes); };
-  const auto report = co_await readSegment(background_, **opened, from, apply);
+  const auto report = co_await readSegment(helpers_, **opened, from, apply);
   if (!report.ok()) co_return report.error();
   if (!report->head || report->head->firstRecord != segment.firstRecord) {
     // It was whole before it got its name.
