@@ -21,6 +21,14 @@ describe('hearth token', () => {
     assert.deepEqual(datasets, ['*']);
   });
 
+  it('grants rights on volumes', async () => {
+    const { out } = await runCommand(['token', 'volume:kv', '--right', 'read', 'write', 'delete'], { environment });
+    const claims = Buffer.from(claimsOf(out), 'latin1');
+    assert.ok(claims.includes('volume:kv'));
+    // Behind the version, the cluster, the empty node, and the end (native/wire/capability.h).
+    assert.equal(claims.readUInt32LE(1 + 2 + 'test'.length + 2 + 8), 0b11001);
+  });
+
   it('refuses an excessive lifetime, and a missing secret', async () => {
     assert.notEqual((await runCommand(['token', 'one', '--for', '90d'], { environment })).code, 0);
     assert.notEqual((await runCommand(['token', 'one'], { environment: {} })).code, 0);
