@@ -14,12 +14,14 @@ int CompletionQueue::admit() {
   return 0;
 }
 
-void CompletionQueue::push(std::list<xfer_gd2fs_completion> completion) noexcept {
+void CompletionQueue::push(std::list<xfer_gd2fs_completion> completion,
+                           std::vector<MemoryUses::Use> uses) noexcept {
   bool closing = false;
   {
     const std::lock_guard lock(mutex_);
     --inFlight_;
     done_.splice(done_.end(), completion);
+    uses.clear();
     closing = closing_;
     for (LentReactor* const lent : running_)
       if (!lent->reactor().onThisThread()) lent->reactor().post([] {});
@@ -104,7 +106,7 @@ Request::~Request() {
   completion.status = status_.load();
   completion.value = completion.status == 0 ? bytes_.load() : 0;
   completion.reserved[0] = isQuiescent_ ? 0 : XFER_GD2FS_NOT_QUIESCENT;
-  queue_->push(std::move(completion_));
+  queue_->push(std::move(completion_), std::move(uses_));
 }
 
 }  // namespace hearth::gd2fs

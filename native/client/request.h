@@ -29,8 +29,11 @@ class CompletionQueue {
   // 0, and push() follows; -EAGAIN when there are too many requests, -EBADF when the queue is
   // closing.
   [[nodiscard]] int admit();
-  // Takes the only element, and needs no memory.
-  void push(std::list<xfer_gd2fs_completion> completion) noexcept;
+  // Takes the only element, and needs no memory. Ends `uses` behind the completion and before
+  // anybody takes it: a program that has the completion may let go of the memory, and one that
+  // waits for the end of all uses finds the completion.
+  void push(std::list<xfer_gd2fs_completion> completion,
+            std::vector<MemoryUses::Use> uses) noexcept;
   // The number taken; 0 when none came in time. -EBADF when the queue is closing and nothing can
   // come any more. A negative timeout waits for ever. `lent`, which may be null, is what a thread
   // that waits runs where it can, instead of sleeping until another thread has.
@@ -115,7 +118,6 @@ class Request {
   const std::shared_ptr<CompletionQueue> queue_;
   bool isAdmitted_ = false;
   std::list<xfer_gd2fs_completion> completion_{1};
-  // Ends behind the completion: who waits for the end of all uses finds the completion.
   std::vector<MemoryUses::Use> uses_;
   std::vector<std::shared_ptr<IoMemory>> memory_;
   std::atomic<bool> isQuiescent_{true};
