@@ -16,6 +16,7 @@
 #include "reactor/synchronization.h"
 #include "transport/peer_transport.h"
 #include "wire/client_message.h"
+#include "wire/object_message.h"
 
 namespace hearth::gd2fs {
 
@@ -56,6 +57,8 @@ class AgentLink {
   // Writes all of `from`, as long as the range, into the file of a volume, by the request's
   // deadline. Fails the request where memory is not there. In link_writes.cc.
   [[nodiscard]] Task<Status> write(WriteRange range, MemoryVector from, Request& request);
+  // Makes all of `from` the value of the key, unless it has one; likewise.
+  [[nodiscard]] Task<Status> put(ObjectName name, MemoryVector from, Request& request);
   // Parts of requests that are under way at a time.
   [[nodiscard]] Semaphore& parts() { return parts_; }
   // The same of those that go through pinned memory.
@@ -78,6 +81,17 @@ class AgentLink {
   [[nodiscard]] Task<Status> writeOnce(const WriteRange& range, const std::string& agent,
                                        const MemoryVector& from, RequestTimeouts timeouts,
                                        Request& request);
+  // All of `from`, which is as long as the ticket's range.
+  [[nodiscard]] Task<Status> sendRange(ContentKey ticket, const std::string& agent,
+                                       const MemoryVector& from, RequestTimeouts timeouts,
+                                       Request& request);
+  [[nodiscard]] Task<Status> putOnce(const PutRequest& put, const std::string& agent,
+                                     const MemoryVector& from, RequestTimeouts timeouts,
+                                     Request& request);
+  // `once(agent, timeouts)` at one agent after the other, until one has done it, the request has
+  // failed or is late.
+  template <class Once>
+  [[nodiscard]] Task<Status> untilWritten(Request& request, Once once);
   static Task<void> commit(AgentLink& link, Sending& sending);
   static Task<void> sendPart(AgentLink& link, Sending& sending, std::uint64_t offset,
                              MemoryVector part);

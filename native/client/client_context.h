@@ -24,6 +24,17 @@
 
 namespace hearth::gd2fs {
 
+class KvBatch;
+
+// One value of a batch, and the memory that it comes from or goes to.
+struct ObjectTransfer {
+  ObjectName name;
+  std::vector<MemorySlice> slices;
+  std::vector<std::shared_ptr<IoMemory>> memory;
+  std::uint64_t bytes = 0;  // of the slices
+};
+enum class KeysQuestion : std::uint8_t { kExist, kPrefix, kDelete };
+
 class ClientContext : public std::enable_shared_from_this<ClientContext> {
  public:
   // Blocks until an agent has answered. Errors as xfer_gd2fs_connect().
@@ -59,6 +70,20 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
                          std::span<xfer_gd2fs_dirent> into);
   [[nodiscard]] int advise(void* id, const char* path, int advice, int scope);
 
+  [[nodiscard]] Clock::duration timeout() const { return options_.timeout; }
+
+  // Objects of batches (client/kv_batch.h), in client_objects.cc. The memory of SGEs;
+  // `writesMemory` refuses those that overlap.
+  [[nodiscard]] int gather(std::span<const xfer_gd2fs_sge> sges, bool writesMemory,
+                           ObjectTransfer& into);
+  // Begin the batch, which has as many items. 0, or -EAGAIN or -EBADF.
+  [[nodiscard]] int putObjects(const std::shared_ptr<KvBatch>& batch,
+                               std::vector<ObjectTransfer> transfers);
+  [[nodiscard]] int getObjects(const std::shared_ptr<KvBatch>& batch,
+                               std::vector<ObjectTransfer> transfers);
+  [[nodiscard]] int askKeys(const std::shared_ptr<KvBatch>& batch, KeysRequest keys,
+                            KeysQuestion question);
+
  private:
   struct Part;
   // Where a path has led, for a while: most programs read many ranges of few files.
@@ -86,6 +111,8 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
   // The SGEs as slices without an owner, and what has to stay registered; or a negative errno.
   [[nodiscard]] int gather(std::span<const xfer_gd2fs_sge> sges, std::vector<MemorySlice>& slices,
                            std::vector<std::shared_ptr<IoMemory>>& memory);
+  // Two of the slices share a byte.
+  [[nodiscard]] static bool overlap(std::span<const MemorySlice> slices);
   // The bytes of the slices into `size`; -EOVERFLOW: no file has so many from `offset` on.
   [[nodiscard]] static int measure(std::span<const MemorySlice> slices, std::uint64_t offset,
                                    std::uint64_t& size);
@@ -115,6 +142,26 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
                              ClientMessage change, std::string path);
   static Task<void> writeOn(AgentLink& link, std::shared_ptr<Request> request, WriteRange range,
                             MemoryVector from);
+  // The file's bytes from `offset` to `end`, into as much of `into`.
+  static Task<void> readParts(ClientContext& context, AgentLink& link,
+                              std::shared_ptr<Request> request,
+                              std::shared_ptr<const FileOfAgent> file,
+                              std::shared_ptr<LocalFile> local, std::uint64_t offset,
+                              std::uint64_t end, MemoryVector into);
+  // Begins `begin(link, request, index)`, a Task<void>, for `count` requests of the batch.
+  template <class Begin>
+  [[nodiscard]] int submitAll(KvBatch& batch, std::size_t count, std::uintptr_t firstId,
+                              Begin begin);
+  template <class Begin>
+  [[nodiscard]] int transferAll(KvBatch& batch, std::vector<ObjectTransfer> transfers, Begin begin);
+  static Task<void> putOn(AgentLink& link, std::shared_ptr<Request> request, ObjectName name,
+                          MemoryVector from);
+  static Task<void> getOn(ClientContext& context, AgentLink& link, std::shared_ptr<Request> request,
+                          std::shared_ptr<KvBatch> batch, std::size_t item, ObjectName name,
+                          MemoryVector into);
+  static Task<void> askKeysOn(AgentLink& link, std::shared_ptr<Request> request,
+                              std::shared_ptr<KvBatch> batch, KeysRequest keys,
+                              KeysQuestion question);
   static Task<void> readPart(ClientContext& context, AgentLink& link, Part part);
   // Into host memory, by the local file or over the network.
   [[nodiscard]] static Task<Status> readInto(ClientContext& context, AgentLink& link, Part& part,

@@ -21,7 +21,9 @@ constexpr std::uint64_t kSmallBytes = 128u << 10;
 // Threads share what is more: the hop is less than a turn in the queue of one of them.
 constexpr std::size_t kFewUnderWay = 4;
 
-bool overlap(std::span<const MemorySlice> slices) {
+}  // namespace
+
+bool ClientContext::overlap(std::span<const MemorySlice> slices) {
   std::vector<std::pair<std::uintptr_t, std::uint64_t>> places;
   places.reserve(slices.size());
   for (const MemorySlice& slice : slices)
@@ -30,8 +32,6 @@ bool overlap(std::span<const MemorySlice> slices) {
   const auto runsInto = [](const auto& a, const auto& b) { return b.first - a.first < a.second; };
   return std::ranges::adjacent_find(places, runsInto) != places.end();
 }
-
-}  // namespace
 
 int ClientContext::gather(std::span<const xfer_gd2fs_sge> sges, std::vector<MemorySlice>& slices,
                           std::vector<std::shared_ptr<IoMemory>>& memory) {
@@ -150,8 +150,18 @@ Task<void> ClientContext::readOn(ClientContext& context, AgentLink& link,
   if (resolved->kind == ResolvedKind::kSymlink) co_return request->fail(requestStatus(ELOOP));
   if (offset >= resolved->size) co_return;
   const std::shared_ptr<LocalFile> local = co_await context.localFile(link, path, *resolved);
-  const auto file = std::make_shared<const FileOfAgent>(FileOfAgent{path, resolved->key});
-  std::uint64_t left = std::min(into.size(), resolved->size - offset);
+  auto file = std::make_shared<const FileOfAgent>(FileOfAgent{path, resolved->key});
+  Task<void> reading = readParts(context, link, std::move(request), std::move(file), local, offset,
+                                 resolved->size, std::move(into));
+  co_await reading;
+}
+
+Task<void> ClientContext::readParts(ClientContext& context, AgentLink& link,
+                                    std::shared_ptr<Request> request,
+                                    std::shared_ptr<const FileOfAgent> file,
+                                    std::shared_ptr<LocalFile> local, std::uint64_t offset,
+                                    std::uint64_t end, MemoryVector into) {
+  std::uint64_t left = std::min(into.size(), end - offset);
   MemoryCursor cursor(into);
   std::vector<Part> parts;
   while (left != 0) {

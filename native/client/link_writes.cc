@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/crc32c.h"
 #include "base/generated/constants.h"
 #include "client/completion_status.h"
 #include "client/link_turns.h"
@@ -52,7 +53,9 @@ Task<void> AgentLink::commit(AgentLink& link, Sending& sending) {
 Task<void> AgentLink::sendPart(AgentLink& link, Sending& sending, std::uint64_t offset,
                                MemoryVector part) {
   Status sent = Error{ErrorCode::kInvalidArgument, "the memory is not there any more"};
-  if (!isThere(part)) {
+  if (sending.request.failed()) {
+    sent = Error{ErrorCode::kCancelled, "the program has given the write up"};
+  } else if (!isThere(part)) {
     sending.request.fail(requestStatus(EFAULT));
   } else {
     // The same bytes, if they are sent again: one generation is enough.
@@ -76,12 +79,19 @@ Task<Status> AgentLink::writeOnce(const WriteRange& range, const std::string& ag
   if (!begun.ok()) co_return begun.error();
   const Result<ContentKey> ticket = decodeTicket(begun->body);
   if (!ticket.ok()) co_return ticket.error();
-  Sending sending{.agent = agent, .timeouts = timeouts, .request = request, .ticket = *ticket};
+  Task<Status> sent = sendRange(*ticket, agent, from, timeouts, request);
+  co_return co_await sent;
+}
+
+Task<Status> AgentLink::sendRange(ContentKey ticket, const std::string& agent,
+                                  const MemoryVector& from, RequestTimeouts timeouts,
+                                  Request& request) {
+  Sending sending{.agent = agent, .timeouts = timeouts, .request = request, .ticket = ticket};
   Gate parts(reactor());
   parts.spawn(commit(*this, sending));
   MemoryCursor cursor(from);
-  for (std::uint64_t offset = 0; offset < range.length; offset += kChunkBytes) {
-    const std::uint64_t size = std::min<std::uint64_t>(kChunkBytes, range.length - offset);
+  for (std::uint64_t offset = 0; offset < from.size(); offset += kChunkBytes) {
+    const std::uint64_t size = std::min<std::uint64_t>(kChunkBytes, from.size() - offset);
     co_await parts_.acquire(1);
     if (!sending.failed.ok() || sending.committed) {
       parts_.release(1);
@@ -95,18 +105,60 @@ Task<Status> AgentLink::writeOnce(const WriteRange& range, const std::string& ag
   co_return sending.failed;
 }
 
-Task<Status> AgentLink::write(WriteRange range, MemoryVector from, Request& request) {
+template <class Once>
+Task<Status> AgentLink::untilWritten(Request& request, Once once) {
   for (Turns turns(*this, request.deadline, false);;) {
     if (agents_.closing.load()) co_return Turns::closed();
-    const Status written =
-        co_await writeOnce(range, turns.agent(), from, turns.timeouts(), request);
+    const Status written = co_await once(turns.agent(), turns.timeouts());
     if (written.ok()) {
       turns.answered();
       co_return written;
     }
+    if (request.failed()) co_return written;
     const bool again = co_await turns.again(written.error());
     if (!again) co_return agents_.closing.load() ? Status(Turns::closed()) : written;
   }
+}
+
+Task<Status> AgentLink::write(WriteRange range, MemoryVector from, Request& request) {
+  const auto once = [&](const std::string& agent, RequestTimeouts timeouts) {
+    return writeOnce(range, agent, from, timeouts, request);
+  };
+  Task<Status> writing = untilWritten(request, once);
+  co_return co_await writing;
+}
+
+Task<Status> AgentLink::putOnce(const PutRequest& put, const std::string& agent,
+                                const MemoryVector& from, RequestTimeouts timeouts,
+                                Request& request) {
+  const Result<ControlMessage> answer =
+      co_await transport_->call(agent, messageOf(ClientMessage::kPut, encode(put)), timeouts);
+  if (!answer.ok()) co_return answer.error();
+  const Result<PutReply> reply = decodePutReply(answer->body);
+  if (!reply.ok()) co_return reply.error();
+  if (!reply->ticket) co_return Status();
+  if (put.value) co_return Error{ErrorCode::kProtocolError, "an agent wants a value that it has"};
+  Task<Status> sent = sendRange(*reply->ticket, agent, from, timeouts, request);
+  co_return co_await sent;
+}
+
+Task<Status> AgentLink::put(ObjectName name, MemoryVector from, Request& request) {
+  PutRequest put{.name = std::move(name), .length = from.size(), .value = std::nullopt};
+  if (put.length <= kMaxInlineBytes) {
+    if (!isThere(from)) {
+      request.fail(requestStatus(EFAULT));
+      co_return Error{ErrorCode::kInvalidArgument, "the memory is not there any more"};
+    }
+    InlineValue& value = put.value.emplace();
+    for (const MemorySlice& slice : from.slices())
+      value.bytes.insert(value.bytes.end(), slice.bytes().begin(), slice.bytes().end());
+    value.checksum = crc32c(value.bytes);
+  }
+  const auto once = [&](const std::string& agent, RequestTimeouts timeouts) {
+    return putOnce(put, agent, from, timeouts, request);
+  };
+  Task<Status> putting = untilWritten(request, once);
+  co_return co_await putting;
 }
 
 }  // namespace hearth::gd2fs

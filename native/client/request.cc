@@ -106,7 +106,7 @@ Request::~Request() {
   completion.status = status_.load();
   completion.value = completion.status == 0 ? bytes_.load() : 0;
   completion.reserved[0] = isQuiescent_ ? 0 : XFER_GD2FS_NOT_QUIESCENT;
-  queue_->push(std::move(completion_), std::move(uses_));
+  sink_->push(std::move(completion_), std::move(uses_));
 }
 
 }  // namespace hearth::gd2fs

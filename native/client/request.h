@@ -20,20 +20,29 @@
 
 namespace hearth::gd2fs {
 
-// Any thread.
-class CompletionQueue {
+// Where a request goes when it has ended. Any thread.
+class CompletionSink {
+ public:
+  virtual ~CompletionSink() = default;
+  // 0, and push() follows; or a negative errno.
+  [[nodiscard]] virtual int admit() = 0;
+  // Takes the only element, and needs no memory. Ends `uses` behind the completion and before
+  // anybody takes it: a program that has the completion may let go of the memory, and one that
+  // waits for the end of all uses finds the completion.
+  virtual void push(std::list<xfer_gd2fs_completion> completion,
+                    std::vector<MemoryUses::Use> uses) noexcept = 0;
+};
+
+// Of a context. Any thread.
+class CompletionQueue final : public CompletionSink {
  public:
   // Requests that may be in flight or wait to be taken at a time.
   static constexpr std::size_t kMost = 65'536;
 
-  // 0, and push() follows; -EAGAIN when there are too many requests, -EBADF when the queue is
-  // closing.
-  [[nodiscard]] int admit();
-  // Takes the only element, and needs no memory. Ends `uses` behind the completion and before
-  // anybody takes it: a program that has the completion may let go of the memory, and one that
-  // waits for the end of all uses finds the completion.
+  // -EAGAIN when there are too many requests, -EBADF when the queue is closing.
+  [[nodiscard]] int admit() override;
   void push(std::list<xfer_gd2fs_completion> completion,
-            std::vector<MemoryUses::Use> uses) noexcept;
+            std::vector<MemoryUses::Use> uses) noexcept override;
   // The number taken; 0 when none came in time. -EBADF when the queue is closing and nothing can
   // come any more. A negative timeout waits for ever. `lent`, which may be null, is what a thread
   // that waits runs where it can, instead of sleeping until another thread has.
@@ -84,17 +93,17 @@ struct IoMemory {
 // it. Any thread, once it is admitted.
 class Request {
  public:
-  Request(std::shared_ptr<CompletionQueue> queue, void* id, Clock::time_point deadline)
-      : deadline(deadline), queue_(std::move(queue)) {
+  Request(std::shared_ptr<CompletionSink> sink, void* id, Clock::time_point deadline)
+      : deadline(deadline), sink_(std::move(sink)) {
     completion_.front().id = id;
   }
   ~Request();
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
 
-  // Before others work on it: as CompletionQueue::admit(). Without it there is no completion.
+  // Before others work on it: as CompletionSink::admit(). Without it there is no completion.
   [[nodiscard]] int admit() {
-    const int refused = queue_->admit();
+    const int refused = sink_->admit();
     isAdmitted_ = refused == 0;
     return refused;
   }
@@ -115,7 +124,7 @@ class Request {
   const Clock::time_point deadline;
 
  private:
-  const std::shared_ptr<CompletionQueue> queue_;
+  const std::shared_ptr<CompletionSink> sink_;
   bool isAdmitted_ = false;
   std::list<xfer_gd2fs_completion> completion_{1};
   std::vector<MemoryUses::Use> uses_;

@@ -106,6 +106,15 @@ Task<Result<ControlMessage>> PeerService::onClientControl(std::shared_ptr<const 
       Result<ControlMessage> done = co_await doing;
       co_return done;
     }
+    case ClientMessage::kPut:
+    case ClientMessage::kGet:
+    case ClientMessage::kExist:
+    case ClientMessage::kDelete: {
+      Task<Result<ControlMessage>> doing =
+          onObjectControl(std::move(client), std::move(request), std::move(interest));
+      Result<ControlMessage> done = co_await doing;
+      co_return done;
+    }
     case ClientMessage::kOpen:  // local_files.h
       break;
   }

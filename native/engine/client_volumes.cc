@@ -3,16 +3,13 @@
 #include <cerrno>
 #include <utility>
 
+#include "engine/volume_paths.h"
+
 namespace hearth {
 namespace {
 
-// Clients have no users: any pod may put files into a folder that another has made.
-constexpr std::uint16_t kFolderMode = 0777;
+// Clients have no users: any pod may write what another has made.
 constexpr std::uint16_t kFileMode = 0666;
-
-Error notInVolume(std::int32_t error, const std::string& name) {
-  return volumeError(error, "looking for " + name + " in a volume");
-}
 
 ResolvedKind kindOf(tree::Kind kind) {
   if (kind == tree::Kind::kFolder) return ResolvedKind::kFolder;
@@ -20,6 +17,14 @@ ResolvedKind kindOf(tree::Kind kind) {
 }
 
 }  // namespace
+
+Result<std::shared_ptr<Volume>> ClientVolumes::granted(const Capability& client,
+                                                       CapabilityRight right,
+                                                       const std::string& name) const {
+  if (!client.grantsVolume(right, name))
+    return Error{ErrorCode::kPermissionDenied, "the token does not grant that on this volume"};
+  return volumes_.findNamed(name);
+}
 
 Result<ClientVolumes::NamedPath> ClientVolumes::find(const Capability& client,
                                                      CapabilityRight right,
@@ -36,48 +41,10 @@ Result<ClientVolumes::NamedPath> ClientVolumes::find(const Capability& client,
     rest.remove_prefix(slash + 1);
   }
   if (names.empty()) return bad;
-  if (!client.grantsVolume(right, names.front()))
-    return Error{ErrorCode::kPermissionDenied, "the token does not grant that on this volume"};
-  Result<std::shared_ptr<Volume>> volume = volumes_.findNamed(names.front());
+  Result<std::shared_ptr<Volume>> volume = granted(client, right, names.front());
   if (!volume.ok()) return volume.error();
   names.erase(names.begin());
   return NamedPath{std::move(*volume), std::move(names)};
-}
-
-Task<Result<tree::Attributes>> ClientVolumes::walk(Volume& volume,
-                                                   std::span<const std::string> names) {
-  QueryReply reply = co_await volume.sessions.query(AttributesQuery{tree::kRootInode});
-  for (const std::string& name : names) {
-    if (reply.error != 0 || !reply.attributes) break;
-    reply = co_await volume.sessions.query(LookUpQuery{{reply.attributes->id, name}});
-  }
-  if (reply.error != 0 || !reply.attributes)
-    co_return notInVolume(reply.error != 0 ? reply.error : ENOENT,
-                          names.empty() ? "/" : names.back());
-  co_return *reply.attributes;
-}
-
-Task<Result<tree::Place>> ClientVolumes::placeFor(Volume& volume,
-                                                  std::span<const std::string> names) {
-  if (names.empty()) co_return Error{ErrorCode::kInvalidArgument, "the path is the volume itself"};
-  if (!volume.sessions.resumed())
-    co_return Error{ErrorCode::kUnavailable,
-                    "this agent takes over files that were written before it began"};
-  tree::Place place{tree::kRootInode, names.back()};
-  for (const std::string& name : names.first(names.size() - 1)) {
-    QueryReply reply = co_await volume.sessions.query(LookUpQuery{{place.folder, name}});
-    if (reply.error == ENOENT) {
-      const ChangeReply made = co_await volume.sessions.change(
-          tree::MakeFolder{.place = {place.folder, name}, .mode = kFolderMode});
-      if (made.answer.error != 0 && made.answer.error != EEXIST)
-        co_return notInVolume(made.answer.error, name);
-      reply = co_await volume.sessions.query(LookUpQuery{{place.folder, name}});
-    }
-    if (reply.error != 0 || !reply.attributes)
-      co_return notInVolume(reply.error != 0 ? reply.error : ENOENT, name);
-    place.folder = reply.attributes->id;
-  }
-  co_return place;
 }
 
 Task<Result<ResolvedPath>> ClientVolumes::resolve(Shard& asking, const Capability& client,
@@ -93,7 +60,7 @@ Task<Result<ResolvedPath>> ClientVolumes::resolve(Shard& asking, const Capabilit
 
 Task<Result<ResolvedPath>> ClientVolumes::resolveHere(Volume& volume,
                                                       std::span<const std::string> names) {
-  const Result<tree::Attributes> found = co_await walk(volume, names);
+  const Result<tree::Attributes> found = co_await walkVolume(volume.sessions, names);
   if (!found.ok()) co_return found.error();
   ResolvedPath resolved;
   resolved.kind = kindOf(found->inode.kind);
@@ -101,15 +68,14 @@ Task<Result<ResolvedPath>> ClientVolumes::resolveHere(Volume& volume,
   resolved.modifiedNs = found->inode.modifiedNs;
   if (found->inode.kind != tree::Kind::kFile) co_return resolved;
   PublishedVolumeFile file = co_await volume.sessions.openPublished(found->id);
-  if (file.error != 0) co_return notInVolume(file.error, names.back());
+  if (file.error != 0) co_return volumePathError(file.error, names.back());
   resolved.modifiedNs = file.attributes.inode.modifiedNs;
   if (!file.content) co_return resolved;
   const ManifestEntry about = file.content->about;
   resolved.size = about.size;
   resolved.key = about.key;
   resolved.shard = static_cast<std::uint32_t>(commons_.owner(about.key).index);
-  keep({about.key, volume.options.name, std::move(*file.content), std::move(file.reading),
-        Clock::now() + kContentStays});
+  keep(volume, std::move(file));
   co_return resolved;
 }
 
@@ -123,11 +89,11 @@ Task<Status> ClientVolumes::create(Shard& asking, const Capability& client, std:
 }
 
 Task<Status> ClientVolumes::createHere(Volume& volume, std::span<const std::string> names) {
-  Result<tree::Place> place = co_await placeFor(volume, names);
+  Result<tree::Place> place = co_await placeInVolume(volume.sessions, names);
   if (!place.ok()) co_return place.error();
   const ChangeReply made =
       co_await volume.sessions.change(tree::Create{.place = std::move(*place), .mode = kFileMode});
-  if (made.answer.error != 0) co_return notInVolume(made.answer.error, names.back());
+  if (made.answer.error != 0) co_return volumePathError(made.answer.error, names.back());
   co_return Status();
 }
 
@@ -142,11 +108,12 @@ Task<Status> ClientVolumes::remove(Shard& asking, const Capability& client, std:
 
 Task<Status> ClientVolumes::removeHere(Volume& volume, std::span<const std::string> names) {
   if (names.empty()) co_return Error{ErrorCode::kInvalidArgument, "the path is the volume itself"};
-  const Result<tree::Attributes> folder = co_await walk(volume, names.first(names.size() - 1));
+  const Result<tree::Attributes> folder =
+      co_await walkVolume(volume.sessions, names.first(names.size() - 1));
   if (!folder.ok()) co_return folder.error();
   const ChangeReply gone =
       co_await volume.sessions.change(tree::Unlink{{folder->id, names.back()}});
-  if (gone.answer.error != 0) co_return notInVolume(gone.answer.error, names.back());
+  if (gone.answer.error != 0) co_return volumePathError(gone.answer.error, names.back());
   co_return Status();
 }
 
@@ -157,7 +124,8 @@ Task<Result<ContentKey>> ClientVolumes::beginWrite(Shard& asking, const Capabili
   Volume& volume = *named->volume;
   co_await volume.shard.reactor->enter();
   Result<ContentKey> ticket = Error{};
-  if (Result<tree::Place> place = co_await placeFor(volume, named->names); place.ok()) {
+  if (Result<tree::Place> place = co_await placeInVolume(volume.sessions, named->names);
+      place.ok()) {
     ticket =
         co_await volume.writes.begin(client.client, std::move(*place), range.offset, range.length);
   } else {
@@ -171,7 +139,9 @@ std::shared_ptr<Volume> ClientVolumes::volumeOf(const ContentKey& ticket) const 
   return volumes_.find(ClientWrites::volumeOf(ticket));
 }
 
-void ClientVolumes::keep(Content content) {
+void ClientVolumes::keep(const Volume& volume, PublishedVolumeFile file) {
+  Content content{file.content->about.key, volume.options.name, *file.content,
+                  std::move(file.reading), Clock::now() + kContentStays};
   std::list<Content> gone;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
   const auto known = byKey_.find(content.key);

@@ -15,6 +15,7 @@
 #include "engine/volume_calls.h"
 #include "wire/capability.h"
 #include "wire/client_message.h"
+#include "wire/object_message.h"
 
 namespace hearth {
 
@@ -40,6 +41,18 @@ class ClientVolumes {
   // Begins to write a range, which ClientWrites answers for from then on.
   [[nodiscard]] Task<Result<ContentKey>> beginWrite(Shard& asking, const Capability& client,
                                                     WriteRange range);
+  // Objects under keys (wire/object_message.h); in client_objects.cc. A put with its value inside
+  // ends when the value is published, or is taken back when the interest ends.
+  [[nodiscard]] Task<Result<PutReply>> put(Shard& asking, const Capability& client,
+                                           PutRequest request, Interest interest);
+  // kNotFound: the key has no value. The reply has none inside: the client may read it by its key.
+  [[nodiscard]] Task<Result<GetReply>> get(Shard& asking, const Capability& client,
+                                           ObjectName name);
+  [[nodiscard]] Task<Result<KeysReply>> exist(Shard& asking, const Capability& client,
+                                              KeysRequest request);
+  // Says of each key whether this call has removed its value.
+  [[nodiscard]] Task<Result<KeysReply>> removeKeys(Shard& asking, const Capability& client,
+                                                   KeysRequest request);
   // Null: no volume of this agent has given it out.
   [[nodiscard]] std::shared_ptr<Volume> volumeOf(const ContentKey& ticket) const;
   // A content that was resolved here, of a volume that the client may read.
@@ -59,19 +72,22 @@ class ClientVolumes {
     Clock::time_point until;
   };
 
+  // The volume of that name, on which the client has the right.
+  [[nodiscard]] Result<std::shared_ptr<Volume>> granted(const Capability& client,
+                                                        CapabilityRight right,
+                                                        const std::string& name) const;
   [[nodiscard]] Result<NamedPath> find(const Capability& client, CapabilityRight right,
                                        std::string_view path) const;
-  // On the volume's reactor, as all below. The inode of `names` below the root.
-  [[nodiscard]] static Task<Result<tree::Attributes>> walk(Volume& volume,
-                                                           std::span<const std::string> names);
-  // Where the last of the names belongs. Makes folders that are not there.
-  [[nodiscard]] static Task<Result<tree::Place>> placeFor(Volume& volume,
-                                                          std::span<const std::string> names);
+  // On the volume's reactor, as all below.
   [[nodiscard]] Task<Result<ResolvedPath>> resolveHere(Volume& volume,
                                                        std::span<const std::string> names);
   [[nodiscard]] static Task<Status> createHere(Volume& volume, std::span<const std::string> names);
   [[nodiscard]] static Task<Status> removeHere(Volume& volume, std::span<const std::string> names);
-  void keep(Content content);
+  [[nodiscard]] Task<Result<GetReply>> getHere(Volume& volume, ObjectName name);
+  [[nodiscard]] Task<Result<KeysReply>> askKeys(Shard& asking, const Capability& client,
+                                                CapabilityRight right, KeysRequest request);
+  // What was published stays readable for clients that know its key; the file has a content.
+  void keep(const Volume& volume, PublishedVolumeFile file);
 
   EngineCommons& commons_;
   VolumeCalls& volumes_;

@@ -40,6 +40,7 @@ Error volumeError(std::int32_t error, std::string_view what) {
 struct ClientWrites::File {
   tree::InodeId inode = tree::kNoInode;
   tree::Place place;
+  std::optional<tree::Place> becomes;
   bool created = false;    // by one of the ranges
   std::uint64_t size = 0;  // in bytes, when the first range began
   OwnedFd session;         // for reading alone
@@ -101,28 +102,35 @@ Task<Status> ClientWrites::checkRoom(std::uint64_t end) {
 
 Task<Result<ContentKey>> ClientWrites::begin(ClientIdentity client, tree::Place place,
                                              std::uint64_t offset, std::uint64_t length) {
+  return beginWanted(std::move(client), {std::move(place), offset, length, std::nullopt});
+}
+
+Task<Result<ContentKey>> ClientWrites::beginWhole(ClientIdentity client, tree::Place place,
+                                                  std::uint64_t length, tree::Place becomes) {
+  return beginWanted(std::move(client), {std::move(place), 0, length, std::move(becomes)});
+}
+
+Task<Result<ContentKey>> ClientWrites::beginWanted(ClientIdentity client, Wanted wanted) {
   if (closing_.isSet()) co_return Error{ErrorCode::kUnavailable, "the volume is being closed"};
   ClientShares::Share share = shares_.take(client, 1);
   if (!share) {
     co_return Error{ErrorCode::kUnavailable,
                     holderOf(shares_.bound(client, 1)) + " too many writes under way"};
   }
-  const Status room = co_await checkRoom(offset + length);
+  const Status room = co_await checkRoom(wanted.offset + wanted.length);
   if (!room.ok()) co_return room.error();
   co_await removing_.acquire(1);
   removing_.release(1);
-  const auto opening = opening_.emplace(place.folder, place.name);
-  Result<ContentKey> ticket =
-      co_await join(std::move(client), std::move(place), offset, length, std::move(share));
+  const auto opening = opening_.emplace(wanted.place.folder, wanted.place.name);
+  Result<ContentKey> ticket = co_await join(std::move(client), std::move(wanted), std::move(share));
   opening_.erase(opening);
   co_return ticket;
 }
 
-Task<Result<ContentKey>> ClientWrites::join(ClientIdentity client, tree::Place place,
-                                            std::uint64_t offset, std::uint64_t length,
+Task<Result<ContentKey>> ClientWrites::join(ClientIdentity client, Wanted wanted,
                                             ClientShares::Share share) {
   OpenedVolumeFile opened =
-      co_await files_.create({.place = place, .mode = kFileMode, .opens = true}, false);
+      co_await files_.create({.place = wanted.place, .mode = kFileMode, .opens = true}, false);
   if (opened.error != 0) co_return volumeError(opened.error, "opening a file of a volume");
   if (opened.idle) co_return Error{ErrorCode::kInUse, "another node is writing the file"};
   const tree::InodeId inode = opened.attributes.id;
@@ -130,7 +138,8 @@ Task<Result<ContentKey>> ClientWrites::join(ClientIdentity client, tree::Place p
   if (known == nullptr) {
     known = std::make_shared<File>();
     known->inode = inode;
-    known->place = std::move(place);
+    known->place = std::move(wanted.place);
+    known->becomes = std::move(wanted.becomes);
     known->size = opened.attributes.size;
     known->session = std::move(opened.session);
   }
@@ -144,11 +153,11 @@ Task<Result<ContentKey>> ClientWrites::join(ClientIdentity client, tree::Place p
   range->client = std::move(client);
   range->share = std::move(share);
   range->file = file;
-  range->offset = offset;
-  range->length = length;
+  range->offset = wanted.offset;
+  range->length = wanted.length;
   file->underWay.insert(range.get());
   Status staged;
-  if (offset < std::max(file->size, file->finished.end())) {
+  if (wanted.offset < std::max(file->size, file->finished.end())) {
     auto make = [&] { return std::make_shared<Result<OwnedFd>>(makeStage(file->session.get())); };
     const auto stage = co_await reactor_.offload(disk_, make);
     if (stage->ok()) {
@@ -294,13 +303,24 @@ Task<Status> ClientWrites::leave(Range& range) {
   if (file->underWay.empty()) {
     open_.erase(file->inode);
     if (file->finished.bytes() != 0) {
-      error = co_await files_.publish(file->inode);
+      error = file->becomes ? co_await publishAs(*file) : co_await files_.publish(file->inode);
     } else if (file->created) {
       co_await removeEmpty(*file);
     }
   }
   co_await files_.closeWriter(file->inode);
   co_return error == 0 ? Status() : Status(volumeError(error, "publishing a file of a volume"));
+}
+
+Task<std::int32_t> ClientWrites::publishAs(const File& file) {
+  const ChangeReply named =
+      co_await files_.change(tree::Rename{.from = file.place,
+                                          .to = *file.becomes,
+                                          .mode = tree::RenameMode::kNoReplace,
+                                          .publish = std::nullopt});
+  if (named.answer.error == 0) co_return 0;
+  (void)co_await files_.change(tree::Unlink{file.place});
+  co_return named.answer.error == EEXIST ? 0 : named.answer.error;
 }
 
 // Before the writer is closed: until then no other agent can open the file for writing.

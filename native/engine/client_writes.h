@@ -45,6 +45,11 @@ class ClientWrites {
   // ranges are under way; kOutOfSpace: the range ends behind what the volume may have.
   [[nodiscard]] Task<Result<ContentKey>> begin(ClientIdentity client, tree::Place place,
                                                std::uint64_t offset, std::uint64_t length);
+  // The same for the whole of a new file, which gets the name `becomes` in the record that
+  // publishes it, so that no reader of that name sees a part of it, whoever dies. A file that has
+  // that name already stays, and the new one goes. `place` is a name that nobody else uses.
+  [[nodiscard]] Task<Result<ContentKey>> beginWhole(ClientIdentity client, tree::Place place,
+                                                    std::uint64_t length, tree::Place becomes);
   // Whether [offset, offset + length) of the ticket is awaited. kTryElsewhere: there is no such
   // ticket of the client's (any more).
   [[nodiscard]] Status check(const ContentKey& ticket, const ClientIdentity& client,
@@ -71,8 +76,13 @@ class ClientWrites {
 
   [[nodiscard]] RangePtr find(const ContentKey& ticket, const ClientIdentity& client) const;
   [[nodiscard]] Task<Status> checkRoom(std::uint64_t end);
-  [[nodiscard]] Task<Result<ContentKey>> join(ClientIdentity client, tree::Place place,
-                                              std::uint64_t offset, std::uint64_t length,
+  struct Wanted {
+    tree::Place place;
+    std::uint64_t offset = 0, length = 0;
+    std::optional<tree::Place> becomes;
+  };
+  [[nodiscard]] Task<Result<ContentKey>> beginWanted(ClientIdentity client, Wanted wanted);
+  [[nodiscard]] Task<Result<ContentKey>> join(ClientIdentity client, Wanted wanted,
                                               ClientShares::Share share);
   // Waits for the range's bytes and its commit, and ends it.
   [[nodiscard]] Task<void> drive(RangePtr range);
@@ -81,6 +91,8 @@ class ClientWrites {
   [[nodiscard]] Task<void> takeBack(Range& range);
   // After a range of the file has ended: publishes, when it was the last one.
   [[nodiscard]] Task<Status> leave(Range& range);
+  // Publishes the file under the name that it becomes. 0 or an errno.
+  [[nodiscard]] Task<std::int32_t> publishAs(const File& file);
   // Of a file that a range has made, and into which nothing was written.
   [[nodiscard]] Task<void> removeEmpty(const File& file);
 

@@ -10,6 +10,7 @@
 #include "manifest/manifest.h"
 #include "transport/peer_transport.h"
 #include "wire/client_message.h"
+#include "wire/object_message.h"
 
 namespace hearth {
 
@@ -77,6 +78,12 @@ class PeerService final : public PeerHandler {
   // The messages about files of volumes alone: client_volume_requests.cc.
   [[nodiscard]] Task<Result<ControlMessage>> onVolumeControl(
       std::shared_ptr<const Capability> client, ControlMessage request, Interest interest);
+  // The messages about objects alone: client_object_requests.cc.
+  [[nodiscard]] Task<Result<ControlMessage>> onObjectControl(
+      std::shared_ptr<const Capability> client, ControlMessage request, Interest interest);
+  // With a small value inside, where this agent can read it.
+  [[nodiscard]] Task<Result<GetReply>> getObject(std::shared_ptr<const Capability> client,
+                                                 const ControlMessage& request, Interest interest);
   [[nodiscard]] Task<Status> endWrite(const Capability& client, const ControlMessage& request,
                                       Interest interest);
   [[nodiscard]] Result<ControlMessage> list(const Capability& client,

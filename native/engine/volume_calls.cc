@@ -62,7 +62,8 @@ Volume::Volume(Shard& owner, VolumeOptions about, LeaderService::Ports ports,
                 .name = options.name,
                 .cacheDirectories = std::move(folders),
                 .deadline = options.deadline}),
-      writes(*owner.reactor, sessions, owner.commons.clientDisk, options.id) {}
+      writes(*owner.reactor, sessions, owner.commons.clientDisk, options.id),
+      objects(*owner.reactor, sessions, writes, owner.commons.self) {}
 
 VolumeCalls::VolumeCalls(EngineCommons& commons, Shard& home, std::vector<std::string> folders,
                          std::string tails)

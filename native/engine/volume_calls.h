@@ -11,6 +11,7 @@
 
 #include "engine/client_writes.h"
 #include "engine/shard.h"
+#include "engine/volume_objects.h"
 #include "sessions/volume_sessions.h"
 #include "volume/leader_client.h"
 #include "volume/leader_service.h"
@@ -56,6 +57,7 @@ struct Volume {
   LeaderClient client;
   VolumeSessions sessions;
   ClientWrites writes;
+  VolumeObjects objects;
   bool opening = false;
   std::optional<Status> opened;      // of `sessions`: why its folders cannot be used
   std::atomic<bool> isOpen = false;  // `opened` is ok; any thread

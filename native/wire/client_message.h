@@ -13,6 +13,8 @@
 //   abandon  "The rest of the range of this ticket never comes" -> empty
 //   remove   "Remove the file at this path"                    -> empty
 //
+// Those about objects of volumes (put, get, exist, delete) are wire/object_message.h's.
+//
 // Open is for clients of the same node (transport/local_server.h) alone. The last five are about
 // files of volumes. A client sends the bytes of a range by writes (WriteRequest in wire/frame.h) to
 // its ticket in place of a content key: offset 0 is the first byte of the range. It asks for the
@@ -50,6 +52,11 @@ enum class ClientMessage : std::uint16_t {
   kCommit = 263,
   kAbandon = 264,
   kRemove = 265,
+  // wire/object_message.h
+  kPut = 266,
+  kGet = 267,
+  kExist = 268,
+  kDelete = 269,
 };
 
 inline constexpr std::size_t kMaxClientPathBytes = 4096;
