@@ -65,41 +65,6 @@ void destroy(PyObject* self) {
   Py_DECREF(type);
 }
 
-bool isSge(PyObject* object) {
-  if (Py_TYPE(object) == reinterpret_cast<PyTypeObject*>(types->sge)) return true;
-  const int is = PyObject_IsInstance(object, types->sge);
-  if (is == 0) PyErr_SetString(PyExc_TypeError, "sges holds something that is no pygd2fs.SGE");
-  return is > 0;
-}
-
-// SGEs as C has them, and the memory that they are parts of.
-struct Vector {
-  std::vector<xfer_gd2fs_sge> sges;
-  Object memory;
-};
-
-// False with a Python exception set.
-bool gather(PyObject* sequence, Vector& into) {
-  const Py_ssize_t count = PySequence_Size(sequence);
-  if (count < 0) return false;
-  into.sges.reserve(static_cast<std::size_t>(count));
-  if (count > 1) into.memory = Object(PyTuple_New(count));
-  if (count > 1 && !into.memory) return false;
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    const Object item(PySequence_GetItem(sequence, i));
-    if (!item || !isSge(item.get())) return false;
-    const auto& sge = *reinterpret_cast<SgeObject*>(item.get());
-    into.sges.push_back({reinterpret_cast<void*>(sge.address), sge.length,
-                         reinterpret_cast<MemoryObject*>(sge.memory)->handle});
-    if (count == 1) {
-      into.memory = Object(Py_NewRef(sge.memory));
-    } else if (PyTuple_SetItem(into.memory.get(), i, Py_NewRef(sge.memory)) != 0) {
-      return false;
-    }
-  }
-  return true;
-}
-
 // The arguments that all requests have: (path, ..., description, queue, future).
 struct Submission {
   const char* path = nullptr;
@@ -145,8 +110,8 @@ PyObject* transfer(TransferCall call, PyObject* self, std::span<PyObject* const>
   if (PyErr_Occurred() != nullptr) return nullptr;
   const unsigned long flags = PyLong_AsUnsignedLong(arguments[3]);
   if (PyErr_Occurred() != nullptr) return nullptr;
-  Vector vector;
-  if (!gather(arguments[2], vector)) return nullptr;
+  SgeVector vector;
+  if (!gatherSges(arguments[2], vector)) return nullptr;
   Submission submission;
   if (!prepare(arguments[0], arguments.subspan(4), submission)) return nullptr;
   RequestObject* const request = submission.request;
@@ -214,8 +179,9 @@ PyObject* list(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
 
 PyObject* registerFor(PyObject* self, PyObject* arguments) {
   PyObject *lender = nullptr, *length = nullptr;
-  if (PyArg_ParseTuple(arguments, "OO", &lender, &length) == 0) return nullptr;
-  return registerMemory(types->memory, contextOf(self), lender, length);
+  int writable = 1;
+  if (PyArg_ParseTuple(arguments, "OO|p", &lender, &length, &writable) == 0) return nullptr;
+  return registerMemory(types->memory, contextOf(self), lender, length, writable != 0);
 }
 
 PyObject* deregister(PyObject* self, PyObject* argument) {
@@ -242,6 +208,10 @@ PyCFunction fast(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t))
 
 }  // namespace
 
+const std::shared_ptr<Gd2fsContext>& contextOfChannel(PyObject* channel) {
+  return contextOf(channel);
+}
+
 PyObject* makeChannelType(PyObject* module, const Gd2fsTypes& ofModule) {
   types = &ofModule;
   static PyMethodDef methods[] = {
@@ -252,7 +222,8 @@ PyObject* makeChannelType(PyObject* module, const Gd2fsTypes& ofModule) {
        "stat(path, desc, queue, future) -> Request, or None when refused"},
       {"list", fast(list), METH_FASTCALL,
        "list(path, after, max, desc, queue, future) -> Request, or None when refused"},
-      {"register", registerFor, METH_VARARGS, "register(address or lender, length) -> IOMEM"},
+      {"register", registerFor, METH_VARARGS,
+       "register(address or lender, length, writable=True) -> IOMEM"},
       {"deregister", deregister, METH_O, "deregister(iomem)"},
       {"drain", drain, METH_VARARGS,
        "drain(iomem, milliseconds) -> whether nothing touches the memory any more"},

@@ -37,9 +37,9 @@ bool canBeReadInto(const DlDevice& device) {
 
 }  // namespace
 
-std::unique_ptr<LentMemory> LentMemory::of(PyObject* lender) {
+std::unique_ptr<LentMemory> LentMemory::of(PyObject* lender, bool writable) {
   std::unique_ptr<LentMemory> memory(new LentMemory);
-  const bool lends = PyObject_CheckBuffer(lender) != 0 ? memory->borrowBuffer(lender)
+  const bool lends = PyObject_CheckBuffer(lender) != 0 ? memory->borrowBuffer(lender, writable)
                                                        : memory->borrowTensor(lender);
   return lends ? std::move(memory) : nullptr;
 }
@@ -53,9 +53,10 @@ LentMemory::~LentMemory() {
   PyErr_Restore(type, value, traceback);
 }
 
-bool LentMemory::borrowBuffer(PyObject* lender) {
+bool LentMemory::borrowBuffer(PyObject* lender, bool writable) {
   Py_buffer view{};
-  if (PyObject_GetBuffer(lender, &view, PyBUF_CONTIG) != 0) return false;
+  if (PyObject_GetBuffer(lender, &view, writable ? PyBUF_CONTIG : PyBUF_CONTIG_RO) != 0)
+    return false;
   buffer_ = view;
   bytes_ = {static_cast<std::byte*>(view.buf), static_cast<std::size_t>(view.len)};
   return true;

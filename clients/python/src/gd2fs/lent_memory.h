@@ -14,9 +14,10 @@ namespace hearth::python {
 // Keeps the memory where it is. Made and destroyed with the GIL held.
 class LentMemory {
  public:
-  // Null with a Python exception set: BufferError for memory that is read-only, not contiguous or
-  // of a device other than a GPU of CUDA, TypeError for objects that lend none.
-  [[nodiscard]] static std::unique_ptr<LentMemory> of(PyObject* lender);
+  // Null with a Python exception set: BufferError for memory that is read-only though it has to be
+  // `writable`, not contiguous or of a device other than a GPU of CUDA, TypeError for objects that
+  // lend none.
+  [[nodiscard]] static std::unique_ptr<LentMemory> of(PyObject* lender, bool writable);
   ~LentMemory();
   LentMemory(const LentMemory&) = delete;
   LentMemory& operator=(const LentMemory&) = delete;
@@ -25,7 +26,7 @@ class LentMemory {
 
  private:
   LentMemory() = default;
-  [[nodiscard]] bool borrowBuffer(PyObject* lender);
+  [[nodiscard]] bool borrowBuffer(PyObject* lender, bool writable);
   [[nodiscard]] bool borrowTensor(PyObject* lender);
 
   std::span<std::byte> bytes_;

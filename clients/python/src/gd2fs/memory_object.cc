@@ -9,7 +9,9 @@
 namespace hearth::python {
 namespace {
 
-PyObject* sgeMemoryType = nullptr;  // borrowed from the module, which is never unloaded
+// Borrowed from the module, which is never unloaded.
+PyObject* sgeMemoryType = nullptr;
+PyObject* sgeType = nullptr;
 
 MemoryObject& memoryOf(PyObject* self) { return *reinterpret_cast<MemoryObject*>(self); }
 SgeObject& sgeOf(PyObject* self) { return *reinterpret_cast<SgeObject*>(self); }
@@ -70,6 +72,13 @@ PyObject* createSge(PyTypeObject* type, PyObject* arguments, PyObject* keywords)
   return self;
 }
 
+bool isSge(PyObject* object) {
+  if (Py_TYPE(object) == reinterpret_cast<PyTypeObject*>(sgeType)) return true;
+  const int is = PyObject_IsInstance(object, sgeType);
+  if (is == 0) PyErr_SetString(PyExc_TypeError, "sges holds something that is no pygd2fs.SGE");
+  return is > 0;
+}
+
 bool raiseErrno(int error) {
   errno = error;
   PyErr_SetFromErrno(PyExc_OSError);
@@ -119,11 +128,33 @@ PyObject* makeSgeType(PyObject* module, PyObject* memoryType) {
       {Py_tp_doc, const_cast<char*>("SGE(addr, len, iomem): a part of registered memory.")},
       {}};
   static PyType_Spec spec = {"pygd2fs.SGE", sizeof(SgeObject), 0, Py_TPFLAGS_DEFAULT, slots};
-  return PyType_FromModuleAndSpec(module, &spec, nullptr);
+  sgeType = PyType_FromModuleAndSpec(module, &spec, nullptr);
+  return sgeType;
+}
+
+bool gatherSges(PyObject* sequence, SgeVector& into) {
+  const Py_ssize_t count = PySequence_Size(sequence);
+  if (count < 0) return false;
+  into.sges.reserve(static_cast<std::size_t>(count));
+  if (count > 1) into.memory = Object(PyTuple_New(count));
+  if (count > 1 && !into.memory) return false;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    const Object item(PySequence_GetItem(sequence, i));
+    if (!item || !isSge(item.get())) return false;
+    const SgeObject& sge = sgeOf(item.get());
+    into.sges.push_back({reinterpret_cast<void*>(sge.address), sge.length,
+                         reinterpret_cast<MemoryObject*>(sge.memory)->handle});
+    if (count == 1) {
+      into.memory = Object(Py_NewRef(sge.memory));
+    } else if (PyTuple_SetItem(into.memory.get(), i, Py_NewRef(sge.memory)) != 0) {
+      return false;
+    }
+  }
+  return true;
 }
 
 PyObject* registerMemory(PyObject* type, const std::shared_ptr<Gd2fsContext>& context,
-                         PyObject* lender, PyObject* length) {
+                         PyObject* lender, PyObject* length, bool writable) {
   Object self(allocate(reinterpret_cast<PyTypeObject*>(type)));
   if (!self) return nullptr;
   MemoryObject& memory = memoryOf(self.get());
@@ -133,7 +164,7 @@ PyObject* registerMemory(PyObject* type, const std::shared_ptr<Gd2fsContext>& co
     memory.address = PyLong_AsUnsignedLongLong(lender);
     if (PyErr_Occurred() != nullptr) return nullptr;
   } else {
-    memory.lent = LentMemory::of(lender);
+    memory.lent = LentMemory::of(lender, writable);
     if (!memory.lent) return nullptr;
     memory.address = reinterpret_cast<std::uintptr_t>(memory.lent->bytes().data());
     memory.length = memory.lent->bytes().size();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "client/include/xfer/gd2fs.h"
 #include "gd2fs_context.h"
@@ -30,10 +31,19 @@ struct SgeObject {
 [[nodiscard]] PyObject* makeMemoryType(PyObject* module);
 [[nodiscard]] PyObject* makeSgeType(PyObject* module, PyObject* memoryType);
 
+// SGEs as C has them, and the memory that they are parts of.
+struct SgeVector {
+  std::vector<xfer_gd2fs_sge> sges;
+  Object memory;
+};
+// Of a sequence of pygd2fs.SGE. False with a Python exception set.
+[[nodiscard]] bool gatherSges(PyObject* sequence, SgeVector& into);
+
 // Registers memory of `context`: `lender` is an address or lends its memory; `length` in bytes is
-// None for all that is lent. Null with a Python exception set: OSError as xfer_gd2fs_reg_iomem().
+// None for all that is lent. Memory that nothing will be read into need not be `writable`. Null
+// with a Python exception set: OSError as xfer_gd2fs_reg_iomem().
 [[nodiscard]] PyObject* registerMemory(PyObject* type, const std::shared_ptr<Gd2fsContext>& context,
-                                       PyObject* lender, PyObject* length);
+                                       PyObject* lender, PyObject* length, bool writable);
 // Waits, without the GIL and for `milliseconds` at most, until nothing touches the memory any more:
 // True, or False when something still may. Null with an OSError set: EINVAL when it is not
 // registered.

@@ -1,5 +1,6 @@
 // The extension module pygd2fs._native: a thin layer over libgd2fs. Its threads never need the GIL.
 #include "channel_object.h"
+#include "kv_object.h"
 #include "memory_object.h"
 #include "queue_object.h"
 #include "request_object.h"
@@ -28,9 +29,11 @@ int initialize(PyObject* module) {
   types.memory = makeMemoryType(module);
   types.sge = makeSgeType(module, types.memory);
   const Object channel(makeChannelType(module, types));
+  const Object kvSpace(makeKvSpaceType(module, channel.get()));
   const bool isComplete = add(module, "Request", types.request) &&
                           add(module, "Queue", types.queue) && add(module, "IOMEM", types.memory) &&
-                          add(module, "SGE", types.sge) && add(module, "Channel", channel.get());
+                          add(module, "SGE", types.sge) && add(module, "Channel", channel.get()) &&
+                          add(module, "KvSpace", kvSpace.get());
   return isComplete ? 0 : -1;
 }
 
