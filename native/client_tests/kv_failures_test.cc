@@ -72,6 +72,22 @@ TEST_F(KvFailuresTest, AClientThatGoesInThePutLeavesAWholeValueOrNothing) {
   EXPECT_TRUE(eventually([&] { return VolumeCluster::sessionsOf(cluster.b) == 0; }));
 }
 
+TEST_F(KvFailuresTest, TheFirstPutRemovesWhatAnEarlierAgentHasNotFinished) {
+  // Its next start publishes what an agent that was killed has written.
+  const Sha256Digest node = Sha256::of(std::as_bytes(std::span(cluster.b.name())));
+  const std::string left = "/volume/kv/.kv/writing/" + hearth::hexOf(node) + "/left";
+  KvClient client(addressOf(cluster.b)), other(addressOf(cluster.c));
+  ASSERT_EQ(xfer_gd2fs_create(other.context(), nullptr, left.c_str(), 0, 0), 0);
+  xfer_gd2fs_completion made{};
+  ASSERT_EQ(xfer_gd2fs_wait(other.context(), &made, 1, -1), 1);
+  ASSERT_EQ(made.status, 0u);
+  ASSERT_EQ(unfinished(cluster.b).size(), 1u);
+  ASSERT_EQ(other.put("k", pattern(100, 1)), 0);
+  EXPECT_EQ(unfinished(cluster.b).size(), 1u) << "the folder is that of another node";
+  ASSERT_EQ(client.put("l", pattern(100, 1)), 0);
+  EXPECT_TRUE(unfinished(cluster.b).empty());
+}
+
 TEST_F(KvFailuresTest, ABatchEndsByItsTimeoutWhileTheAgentStandsStill) {
   KvClient client(addressOf(cluster.b));
   ASSERT_EQ(client.put("k", pattern(100, 1)), 0);
