@@ -7,9 +7,12 @@ its own: a coroutine's loop watches the descriptor of the key space. docs/client
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
+import math
 import threading
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pygd2fs import _native
@@ -44,13 +47,14 @@ class _Batch:
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.id = 0
         self.result: Result | None = None
+        self.woken = threading.Event()  # the batch has ended, or its thread is to take completions
         self.future: asyncio.Future[Result] | None = loop.create_future() if loop is not None else None
 
     def end(self, result: Result) -> None:
         self.result = result
         future = self.future
         if future is None:
-            return
+            return self.woken.set()
         loop = future.get_loop()
         if loop is asyncio._get_running_loop():
             self._resolve(result)
@@ -72,14 +76,16 @@ class KV:
     def __init__(self, client: Any, volume: str, fingerprint: bytes, salt: bytes = b"") -> None:
         self._channel = client._channel
         self._space = _native.KvSpace(self._channel, volume, fingerprint, salt)
-        self._taking = threading.Lock()  # held by the one thread that waits for completions
+        self._taking = threading.Lock()  # held by the one thread that takes completions for all
+        self._lock = threading.Lock()  # guards the number below
+        self._turns = 0  # of threads that are to have `_taking` next
         self._loops: set[asyncio.AbstractEventLoop] = set()
         self._in_flight: set[_Batch] = set()
         self._closed = False
 
     def close(self) -> None:
         """Cancels what is in flight; afterwards no memory is touched. Idempotent."""
-        with self._taking:
+        with self._turn():
             if self._closed:
                 return
             self._closed = True
@@ -138,8 +144,15 @@ class KV:
 
     def drain(self, timeout: int = -1) -> bool:
         """Waits until no memory of any batch is touched any more, `timeout` ms or for ever; whether that is so."""
-        with self._taking:
-            return self._space.drain(timeout)
+        ends = None if timeout < 0 else time.monotonic() + timeout / 1000
+        while True:
+            # Others that wait take their completions between two looks.
+            left = _POLL_MS if ends is None else max(0, min(_POLL_MS, math.ceil((ends - time.monotonic()) * 1000)))
+            with self._turn():
+                if self._space.drain(left):
+                    return True
+            if ends is not None and time.monotonic() >= ends:
+                return False
 
     def _memory(self, values: Iterable[Any], writable: bool) -> list[Sequence[SGE]]:
         return [self._sges(value, writable) for value in values]
@@ -154,10 +167,36 @@ class KV:
         batch = _Batch()
         self._submit(call, keys, memory, timeout, batch)
         while batch.result is None:
-            with self._taking:
-                if batch.result is None:
-                    self._take(_POLL_MS)
+            if self._turns == 0 and self._taking.acquire(blocking=False):
+                try:
+                    while batch.result is None and self._turns == 0:
+                        self._take(_POLL_MS)
+                finally:
+                    self._taking.release()
+                    self._hand_over()
+            else:
+                batch.woken.wait(_POLL_MS / 1000)
+                batch.woken.clear()
         return batch.result
+
+    def _hand_over(self) -> None:
+        """Has another thread that waits take completions from now on."""
+        for batch in list(self._in_flight):
+            if batch.future is None and batch.result is None:
+                return batch.woken.set()
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Nobody else takes completions in here but event loops; the thread that does leaves soon."""
+        with self._lock:
+            self._turns += 1
+        try:
+            with self._taking:
+                yield
+        finally:
+            with self._lock:
+                self._turns -= 1
+            self._hand_over()
 
     async def _run_async(
         self, call: int, keys: Sequence[bytes], memory: list[Sequence[SGE]] | None, timeout: int

@@ -129,6 +129,8 @@ class KvTest(unittest.TestCase):
                 await put
 
         asyncio.run(work())
+        while not self.writer.drain(1):
+            pass
         self.assertTrue(self.writer.drain())
         memory = bytearray(64 << 20)
         self.assertIn(self.reader.get([b"k"], [memory]).statuses, ([0], [errno.ENOENT]))
