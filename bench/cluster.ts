@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root, until } from '@hearth/common/testing';
 import { Cluster as Agents } from '@hearth/common/testing/agents';
@@ -76,6 +77,19 @@ export class Cluster {
   hearth(args: string[], node = this.nodes[0] ?? ''): Promise<string> {
     const asked = ['--socket', this.#agents.agent(node).socket, '--timeout', '300'];
     return run(`${this.#release}/cli/bin/hearth`, [...asked, ...args]);
+  }
+
+  /** Of a node's agent, for programs of libgd2fs. */
+  clientAddressOf(node: string): string {
+    return `gd2fs://127.0.0.1:${this.#agents.agent(node).wirePort}`;
+  }
+
+  /** A token for reading and writing a volume, for programs of libgd2fs. */
+  async volumeToken(volume: string): Promise<string> {
+    const file = join(this.#agents.folder, 'client.yaml');
+    writeFileSync(file, `cluster: bench\nsecretFile: ${join(this.#agents.folder, 'secret')}\n`);
+    const words = ['token', `volume:${volume}`, '--right', 'read', 'write', '--config', file];
+    return (await run(`${this.#release}/cli/bin/hearth`, words)).trim();
   }
 
   /** Of a node's control API. */

@@ -1,6 +1,7 @@
 """Blocks of 2 MiB in a store of three nodes: 70 % gets of random blocks, 30 % puts of new ones, 64 in flight.
 
 python bench/python/kv_blocks.py files MOUNT MOUNT MOUNT        one file for each block
+python bench/python/kv_blocks.py keys VOLUME AGENT AGENT AGENT  values under keys (HEARTH_CLUSTER, HEARTH_TOKEN)
 python bench/python/kv_blocks.py redis PORT PORT PORT           servers on 127.0.0.1; a block is on one of them
 python bench/python/kv_blocks.py mooncake PORT                  its master on 127.0.0.1; a segment in each node's process
 
@@ -56,6 +57,28 @@ class Files:
         read = os.readv(file, [memory])
         os.close(file)
         assert read == BLOCK
+
+
+class Keys:
+    """One client of a process, which its threads share; their buffers are registered."""
+
+    def __init__(self, volume: str, agent: str, arena: mmap.mmap) -> None:
+        import pygd2fs.kv
+
+        self.client = pygd2fs.Client(agent, [], "")
+        self.iomem = self.client.RegIOMEM(arena)
+        self.sge = pygd2fs.SGE
+        self.space = pygd2fs.kv.KV(self.client, volume, b"bench")
+
+    def part(self, memory: memoryview) -> list[object]:
+        return [self.sge(ctypes.addressof(ctypes.c_char.from_buffer(memory)), BLOCK, self.iomem)]
+
+    def put(self, number: int, memory: memoryview) -> None:
+        assert self.space.put([str(number).encode()], [self.part(memory)]).statuses == [0]
+
+    def get(self, number: int, memory: memoryview) -> None:
+        got = self.space.get([str(number).encode()], [self.part(memory)])
+        assert (got.statuses, got.sizes) == ([0], [BLOCK])
 
 
 class Redis:
@@ -124,12 +147,20 @@ class Node:
         self.arena[:] = os.urandom(BLOCK) * count
         view = memoryview(self.arena)
         self.buffers = [view[at * BLOCK : (at + 1) * BLOCK] for at in range(count)]
-        shared = Mooncake(int(self.places[0]), self.arena) if self.kind == "mooncake" else None
+        shared = self.shared()
         self.stores: list[Store] = [shared or self.store() for _ in range(count)]
         self.lock = threading.Lock()
         self.gets: list[float] = []
         self.puts: list[float] = []
         self.failures: list[str] = []
+
+    def shared(self) -> Store | None:
+        if self.kind == "mooncake":
+            return Mooncake(int(self.places[0]), self.arena)
+        if self.kind == "keys":
+            volume, *agents = self.places
+            return Keys(volume, agents[self.index], self.arena)
+        return None
 
     def store(self) -> Store:
         return Files(self.places[self.index]) if self.kind == "files" else Redis([int(port) for port in self.places])

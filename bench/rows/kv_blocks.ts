@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { DaemonProcess, freePorts } from '@hearth/common/testing';
+import { DaemonProcess, freePorts, output } from '@hearth/common/testing';
 import { Cluster } from '../cluster.ts';
-import { root, run } from '../command.ts';
+import { root } from '../command.ts';
 import { oncePerRun } from '../once_per_run.ts';
 import { isInstalled } from '../peers.ts';
 import type { Group, Surroundings } from '../plan.ts';
@@ -19,9 +19,10 @@ interface Speed {
   p99Ms: number;
 }
 
-async function measured(program: string, words: string[]): Promise<Speed> {
+async function measured(program: string, words: string[], environment: Record<string, string> = {}): Promise<Speed> {
   // The lines of Mooncake's threads come before.
-  const said = (await run(program, [script, ...words])).trim().split('\n').at(-1) ?? '';
+  const lines = await output(program, [script, ...words], { timeoutMs: 600_000, environment });
+  const said = lines.trim().split('\n').at(-1) ?? '';
   const [gibPerSecond = Number.NaN, p99Ms = Number.NaN] = said.split(' ').map(Number);
   return { gibPerSecond, p99Ms };
 }
@@ -36,6 +37,25 @@ async function files(mounts: string[], index: number): Promise<Speed> {
     return await measured('python3', ['files', ...folders]);
   } finally {
     rmSync(folder, { recursive: true });
+  }
+}
+
+/** Each run has a volume of its own, as the blocks of a run have the keys of the others. */
+async function keys(cluster: Cluster, index: number): Promise<Speed> {
+  const volume = `keys-${index}`;
+  await cluster.hearth(['volume', 'create', volume]);
+  await cluster.volumeIsReady(volume);
+  await dropPageCache();
+  try {
+    const environment = {
+      PYTHONPATH: join(root, 'build/release/client_tests/pygd2fs'),
+      HEARTH_CLUSTER: 'bench',
+      HEARTH_TOKEN: await cluster.volumeToken(volume),
+    };
+    const addresses = nodes.map((node) => cluster.clientAddressOf(node));
+    return await measured('python3', ['keys', volume, ...addresses], environment);
+  } finally {
+    await cluster.hearth(['volume', 'rm', volume]);
   }
 }
 
@@ -76,7 +96,7 @@ const hasMooncake = (): boolean => spawnSync(python, ['-c', 'import mooncake.sto
 
 /** A store of blocks of 2 MiB on three nodes, as engines use it for their KV caches. */
 export const kvBlocks: Group = {
-  ids: ['kv-blocks'],
+  ids: ['kv-blocks', 'kv-keys'],
   ownOnly: true,
   long: true,
   async measure(around: Surroundings): Promise<void> {
@@ -87,34 +107,38 @@ export const kvBlocks: Group = {
       await cluster.volumeIsReady('blocks');
       const mounts: string[] = [];
       for (const node of nodes) mounts.push(await cluster.mountBest('volume:blocks', node));
-      await rows(around, mounts);
+      await rows(around, mounts, cluster);
     } finally {
       await cluster.stop();
     }
   },
 };
 
-async function rows(around: Surroundings, mounts: string[]): Promise<void> {
+async function rows(around: Surroundings, mounts: string[], cluster: Cluster): Promise<void> {
   let index = 0;
-  const ours = oncePerRun(() => files(mounts, index++));
   const theirs = isInstalled('redis-server') ? oncePerRun(redis) : undefined;
   const beside = hasMooncake() ? oncePerRun(mooncake) : undefined;
-  const what = 'blocks of 2 MiB in a scratch volume through three mounts, 70 % reads, 64 in flight';
-  for (const [id, part, unit, better] of [
-    ['kv-blocks', 'gibPerSecond', 'GiB/s', 'more'] as const,
-    ['kv-blocks-p99', 'p99Ms', 'ms', 'less'] as const,
+  const work = '70 % reads, 64 in flight';
+  for (const [group, where, ours] of [
+    ['kv-blocks', 'in a scratch volume through three mounts', oncePerRun(() => files(mounts, index++))] as const,
+    ['kv-keys', 'under keys, through libgd2fs and three agents', oncePerRun(() => keys(cluster, index++))] as const,
   ]) {
-    await around.row({
-      id,
-      what: `${what}${part === 'p99Ms' ? ', 99th percentile' : ''}; three servers of redis`,
-      unit,
-      better,
-      target: 1,
-      sides: {
-        value: async (round) => (await ours(round))[part],
-        baseline: async (round) => (await theirs?.(round))?.[part] ?? Number.NaN,
-      },
-      beside: [{ name: 'Mooncake, TCP', measure: beside && (async (round: number) => (await beside(round))[part]) }],
-    });
+    for (const [suffix, part, unit, better] of [
+      ['', 'gibPerSecond', 'GiB/s', 'more'] as const,
+      ['-p99', 'p99Ms', 'ms', 'less'] as const,
+    ]) {
+      await around.row({
+        id: `${group}${suffix}`,
+        what: `blocks of 2 MiB ${where}, ${work}${part === 'p99Ms' ? ', 99th percentile' : ''}; three servers of redis`,
+        unit,
+        better,
+        target: 1,
+        sides: {
+          value: async (round) => (await ours(round))[part],
+          baseline: async (round) => (await theirs?.(round))?.[part] ?? Number.NaN,
+        },
+        beside: [{ name: 'Mooncake, TCP', measure: beside && (async (round: number) => (await beside(round))[part]) }],
+      });
+    }
   }
 }
