@@ -35,8 +35,8 @@ Napi::Object toJs(Napi::Env env, const RdmaStatistics::Port& port) {
 
 Napi::Object toJs(Napi::Env env, const RailStatistics& rail) {
   Napi::Object object = Napi::Object::New(env);
-  SET_FIELDS(object, rail, port, usable, requests, bytesReceived, answers, bytesSent, retries,
-             pauses, failures, idleCloses, bytesPerSecond);
+  SET_FIELDS(object, rail, port, usable, requests, bytesReceived, answers, bytesSent, bytesInPlace,
+             bytesCopied, retries, pauses, failures, idleCloses, bytesPerSecond);
   object.Set("reason", rail.error);
   Napi::Array counts = Napi::Array::New(env, LatencyHistogram::kBuckets);
   for (std::uint32_t at = 0; at < LatencyHistogram::kBuckets; ++at)

@@ -11,6 +11,8 @@ void RailStatistics::add(const RailStatistics& other) {
   bytesReceived += other.bytesReceived;
   answers += other.answers;
   bytesSent += other.bytesSent;
+  bytesInPlace += other.bytesInPlace;
+  bytesCopied += other.bytesCopied;
   retries += other.retries;
   pauses += other.pauses;
   failures += other.failures;

@@ -60,7 +60,9 @@ struct RequestTimeouts {
 class LentPayload {
  public:
   virtual ~LentPayload() = default;
-  // Valid as long as `keep`, which the transport holds for one system call.
+  // Valid as long as `keep`. The transport holds `keep` for one system call, or while an RDMA
+  // device reads the bytes, which it bounds in number for each peer (held_slots.h) and in time
+  // (TransportOptions::rdmaHold).
   struct Piece {
     std::span<const std::byte> bytes;
     std::shared_ptr<const void> keep;
@@ -99,6 +101,8 @@ class Interest {
                     RequestClass requestClass = RequestClass::kDemand)
       : until_(until), class_(requestClass) {}
   [[nodiscard]] RequestClass requestClass() const { return class_; }
+  // The end of the asker's timeout.
+  [[nodiscard]] Clock::time_point until() const { return until_; }
   [[nodiscard]] bool lives() const { return !*ended_ && Clock::now() < until_; }
   void end() const { *ended_ = true; }
 
@@ -201,12 +205,15 @@ struct TransportOptions {
   // measured bandwidth. The n-th port of an agent meets the n-th port of another, or one of those
   // that it has.
   std::vector<std::shared_ptr<RdmaDevice>> rdma = {};
-  // Memory that holds most answers. RDMA sends from there, from each region once its owner has
-  // registered it with the port.
+  // Memory of slots of kChunkBytes that holds most answers. RDMA sends from there, from each region
+  // once its owner has registered it with the port.
   std::vector<std::shared_ptr<MemoryRegion>> arena = {};
   // An RDMA endpoint has failed when nothing comes on it for so long, although requests are out and
   // a probe was sent.
   Clock::duration rdmaSilence = std::chrono::milliseconds(100);
+  // An RDMA endpoint is closed when its device has finished no answer for so long although some are
+  // under way: their memory comes back then, whatever the peer does.
+  Clock::duration rdmaHold = std::chrono::seconds(5);
   // An RDMA endpoint that is unused for so long is closed, and made again on use.
   Clock::duration rdmaIdle = std::chrono::minutes(1);
 };

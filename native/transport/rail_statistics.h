@@ -52,6 +52,9 @@ struct RailStatistics {
   // Our reads, and reads of the peer from us, with the bytes of each.
   std::uint64_t requests = 0, bytesReceived = 0;
   std::uint64_t answers = 0, bytesSent = 0;
+  // The bytes sent, by where the device has read them: in the slots of the arena where they lie, or
+  // in copies.
+  std::uint64_t bytesInPlace = 0, bytesCopied = 0;
   // Our reads that failed here and went elsewhere.
   std::uint64_t retries = 0;
   // How often the port paused, and how often because its endpoint had failed.

@@ -1,5 +1,8 @@
 #include "transport/rdma_responder.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace hearth {
 
 RdmaResponder::RdmaResponder(With with) : with_(std::move(with)), ended_(with_.reactor) {}
@@ -14,6 +17,7 @@ Result<std::shared_ptr<RdmaResponder>> RdmaResponder::create(With with,
   made->channel_ = std::move(*channel);
   made->channel_->onEnd([self = made.get()] {
     for (const auto& [requestId, interest] : self->serving_) interest.end();
+    self->with_.shard.staging().wake();
     self->ended_.set();
   });
   if (const Status connected = made->channel_->connect(theirs); !connected.ok())
@@ -25,6 +29,7 @@ Status RdmaResponder::onFrame(const RdmaChannel::Frame& frame) {
   const std::uint64_t requestId = frame.header.requestId;
   if (frame.header.type == FrameType::kCancel) {
     if (const auto found = serving_.find(requestId); found != serving_.end()) found->second.end();
+    with_.shard.staging().wake();
     return {};
   }
   if (frame.header.type != FrameType::kReadRequest)
@@ -56,8 +61,8 @@ Status RdmaResponder::onRequest(std::uint64_t requestId, ReadRequest request) {
 Task<void> RdmaResponder::serve(std::shared_ptr<RdmaResponder> self, std::uint64_t requestId,
                                 ReadRequest request, Interest interest) {
   ReadAnswer answer;
-  Task<Result<MemorySlice>> loads = self->load(request, interest, answer);
-  Result<MemorySlice> loaded = co_await loads;
+  Task<Result<Readable>> loads = self->load(request, interest, answer);
+  Result<Readable> loaded = co_await loads;
   self->serving_.erase(requestId);
   self->channel_->redeem();
   if (loaded.ok() && interest.lives()) {
@@ -75,28 +80,75 @@ Task<void> RdmaResponder::serve(std::shared_ptr<RdmaResponder> self, std::uint64
 }
 
 void RdmaResponder::answer(std::uint64_t requestId, const ReadRequest& request, ReadAnswer answer,
-                           MemorySlice bytes) {
+                           Readable from) {
+  count(from.bytes);
   std::unique_ptr<Transfer> write;
   MemoryVector payload;
   if (request.target) {
     write = std::make_unique<Transfer>();
-    write->local = std::move(bytes);
+    write->local = std::move(from.bytes);
     write->remoteAddress = request.target->address;
     write->remoteKey = static_cast<std::uint32_t>(request.target->keys.front().key);
   } else {
-    payload = std::move(bytes);
+    payload = std::move(from.bytes);
   }
   with_.account->rdmaBytesSent += request.length;
   RailStatistics& statistics = with_.account->rdmaRails[with_.port];
   ++statistics.answers;
   statistics.bytesSent += request.length;
+  (from.isCopy ? statistics.bytesCopied : statistics.bytesInPlace) += request.length;
   const Status sent =
       channel_->send(encodeFrame(answer, requestId), std::move(write), std::move(payload));
   if (!sent.ok()) channel_->fail(sent.error());
 }
 
-Task<Result<MemorySlice>> RdmaResponder::load(const ReadRequest& request, const Interest& interest,
-                                              ReadAnswer& answer) {
+void RdmaResponder::count(MemorySlice& bytes) {
+  if (underWay_->answers++ == 0) underWay_->changed = Clock::now();
+  const void* const address = bytes.owner.get();
+  bytes.owner = {address,
+                 [underWay = underWay_, owner = std::move(bytes.owner)](const void*) mutable {
+                   owner.reset();
+                   --underWay->answers;
+                   underWay->changed = Clock::now();
+                 }};
+  if (std::exchange(isWatched_, true)) return;
+  with_.gate.spawn(watch(shared_from_this()));
+}
+
+Task<void> RdmaResponder::watch(std::shared_ptr<RdmaResponder> self) {
+  const UnderWay& underWay = *self->underWay_;
+  const Clock::duration hold = self->with_.shard.times().hold;
+  while (underWay.answers != 0 && self->channel_->usable()) {
+    const bool isForever = hold > Clock::time_point::max() - underWay.changed;
+    const Clock::time_point until = isForever ? Clock::time_point::max() : underWay.changed + hold;
+    if (Clock::now() >= until) {
+      self->channel_->fail({ErrorCode::kDeadlineExceeded,
+                            "the RDMA device finished no answer for " +
+                                std::to_string(hold / std::chrono::milliseconds(1)) + " ms"});
+      break;
+    }
+    co_await self->ended_.waitUntil(until);
+  }
+  self->isWatched_ = false;
+}
+
+Task<Result<LentPayload::Piece>> RdmaResponder::bytesOf(const BytesAnswer& read) {
+  if (read.lent == nullptr) co_return LentPayload::Piece{read.bytes, read.keep};
+  LentPayload::Piece piece = read.lent->now();
+  if (piece.bytes.empty()) {
+    const Status brought = co_await read.lent->load();
+    co_await with_.reactor.enter();
+    if (!brought.ok()) co_return brought.error();
+    piece = read.lent->now();
+  }
+  if (piece.bytes.size() != read.bytes.size())
+    co_return Error{ErrorCode::kTryElsewhere, "this agent does not hold the bytes any more"};
+  co_return piece;
+}
+
+Task<Result<RdmaResponder::Readable>> RdmaResponder::load(const ReadRequest& request,
+                                                          const Interest& interest,
+                                                          ReadAnswer& answer) {
   Task<Result<BytesAnswer>> reading =
       with_.handler.onRead(with_.node, request.key, request.offset, request.length, interest);
   Result<BytesAnswer> read = co_await reading;
@@ -109,23 +161,23 @@ Task<Result<MemorySlice>> RdmaResponder::load(const ReadRequest& request, const 
   }
   answer.payloadLength = request.length;
   answer.blockChecksums = std::move(read->blockChecksums);
-  if (read->lent == nullptr) {
-    Task<MemorySlice> readable = with_.shard.readable(read->bytes, read->keep);
-    co_return co_await readable;
+  {
+    Task<Result<LentPayload::Piece>> finding = bytesOf(*read);
+    Result<LentPayload::Piece> piece = co_await finding;
+    if (!piece.ok()) co_return piece.error();
+    auto inPlace = with_.shard.inPlace(with_.node, piece->bytes, std::move(piece->keep));
+    if (inPlace) co_return Readable{std::move(*inPlace)};
   }
-  LentPayload::Piece piece = read->lent->now();
-  if (piece.bytes.empty()) {
-    const Status brought = co_await read->lent->load();
-    co_await with_.reactor.enter();
-    if (brought.ok()) piece = read->lent->now();
-    if (!brought.ok()) co_return brought.error();
-  }
-  if (piece.bytes.size() != request.length)
-    co_return Error{ErrorCode::kTryElsewhere, "this agent does not hold the bytes any more"};
-  Task<MemorySlice> readable = with_.shard.readable(piece.bytes, nullptr);
-  MemorySlice copy = co_await readable;
-  read->lent->release();
-  co_return copy;
+  // An answer that waits for a buffer holds no slot: its lent bytes are looked for again later.
+  Task<Result<MemorySlice>> acquiring = with_.shard.staging().acquire(with_.node, interest);
+  Result<MemorySlice> buffer = co_await acquiring;
+  if (!buffer.ok()) co_return buffer.error();
+  Task<Result<LentPayload::Piece>> finding = bytesOf(*read);
+  const Result<LentPayload::Piece> piece = co_await finding;
+  if (!piece.ok()) co_return piece.error();
+  buffer->size = piece->bytes.size();
+  std::ranges::copy(piece->bytes, buffer->bytes().begin());
+  co_return Readable{std::move(*buffer), true};
 }
 
 }  // namespace hearth

@@ -12,7 +12,6 @@ namespace {
 // Messages in one pool, and number of pools: a few megabytes each.
 constexpr std::size_t kMessages = 512;
 constexpr std::size_t kMessagePools = 32;
-constexpr std::size_t kStagingBuffers = 2;
 // Entries of one queue, for about 80 endpoints; and number of queues.
 constexpr std::uint32_t kCompletions = 1u << 14;
 constexpr std::size_t kQueues = 64;
@@ -22,18 +21,17 @@ constexpr std::uint32_t kMaxAtOnce = 256;
 
 }  // namespace
 
-Result<std::unique_ptr<RdmaShard>> RdmaShard::create(
-    Reactor& reactor, std::shared_ptr<RdmaDevice> device,
-    std::vector<std::shared_ptr<MemoryRegion>> arena, RdmaTimes times) {
+Result<std::unique_ptr<RdmaShard>> RdmaShard::create(Reactor& reactor,
+                                                     std::shared_ptr<RdmaDevice> device,
+                                                     Arena arena, RdmaTimes times) {
   std::unique_ptr<RdmaShard> made(new RdmaShard(reactor, std::move(device), times));
   if (const auto queue = made->addQueue(); !queue.ok()) return queue.error();
   auto messages = RegisteredPool::create(made->device_, kMessages, kRdmaMessageBytes);
   if (!messages.ok()) return messages.error();
   made->messages_.push_back(std::move(*messages));
-  auto staging = RegisteredPool::create(made->device_, kStagingBuffers, kChunkBytes);
+  auto staging = StagingBuffers::create(reactor, made->device_);
   if (!staging.ok()) return staging.error();
   made->staging_ = std::move(*staging);
-  made->room_.release(kStagingBuffers);
   made->arena_ = std::move(arena);
   return made;
 }
@@ -140,20 +138,24 @@ Result<MemorySlice> RdmaShard::message(std::span<const std::byte> frame) {
   return messages_.back()->copyOf(frame);
 }
 
-Task<MemorySlice> RdmaShard::readable(std::span<const std::byte> bytes,
-                                      std::shared_ptr<const void> keep) {
-  for (const std::shared_ptr<MemoryRegion>& region : arena_) {
-    if (keep == nullptr || device_->registeredAs(*region) == nullptr) continue;
-    const std::span<const std::byte> all = region->bytes();
+std::optional<MemorySlice> RdmaShard::inPlace(const std::string& peer,
+                                              std::span<const std::byte> bytes,
+                                              std::shared_ptr<const void> keep) {
+  if (keep == nullptr) return std::nullopt;
+  for (const std::shared_ptr<MemoryRegion>& region : arena_.regions) {
+    const std::span<std::byte> all = region->bytes();
     const std::less_equal<> notAfter;
-    if (notAfter(all.data(), bytes.data()) &&
-        notAfter(bytes.data() + bytes.size(), all.data() + all.size())) {
-      co_return MemorySlice{region, static_cast<std::uint64_t>(bytes.data() - all.data()),
-                            bytes.size(), std::move(keep)};
-    }
+    if (!notAfter(all.data(), bytes.data()) ||
+        !notAfter(bytes.data() + bytes.size(), all.data() + all.size()))
+      continue;
+    if (device_->registeredAs(*region) == nullptr) return std::nullopt;
+    const auto offset = static_cast<std::uint64_t>(bytes.data() - all.data());
+    const std::byte* const slot = all.data() + offset / kChunkBytes * kChunkBytes;
+    auto held = arena_.held->hold(peer, slot, std::move(keep));
+    if (held == nullptr) return std::nullopt;
+    return MemorySlice{region, offset, bytes.size(), std::move(held)};
   }
-  co_await room_.acquire(1);
-  co_return staging_->copyOf(bytes, [this] { room_.release(1); });
+  return std::nullopt;
 }
 
 }  // namespace hearth

@@ -1,14 +1,17 @@
-// One shard's resources for RDMA: its completion queues, the coroutines that take completions, and
-// registered memory for messages and for answers whose bytes no device knows. On the reactor's
-// thread.
+// One shard's resources for an RDMA port: its completion queues, the coroutines that take
+// completions, and registered memory for messages and answers. On the reactor's thread.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "reactor/reactor.h"
 #include "reactor/synchronization.h"
+#include "transport/held_slots.h"
+#include "transport/staging_buffers.h"
 #include "verbs/completion_queue.h"
 #include "verbs/device.h"
 #include "verbs/endpoint.h"
@@ -32,15 +35,21 @@ inline constexpr std::uint32_t kRdmaMessageBytes = 4096;
 struct RdmaTimes {
   Clock::duration silence = Clock::duration::max();
   Clock::duration idle = Clock::duration::max();
+  Clock::duration hold = Clock::duration::max();
 };
 
 class RdmaShard {
  public:
-  // Pins a few megabytes. `arena`: memory that holds most answers; once its owner has registered
-  // it, RDMA sends from there without a copy. `reactor` must remain live while this object is used.
-  [[nodiscard]] static Result<std::unique_ptr<RdmaShard>> create(
-      Reactor& reactor, std::shared_ptr<RdmaDevice> device,
-      std::vector<std::shared_ptr<MemoryRegion>> arena, RdmaTimes times);
+  // The slots in which most answers lie. Once the owner of a region has registered it, answers
+  // leave from there without a copy, as many at a time as `held` allows.
+  struct Arena {
+    std::vector<std::shared_ptr<MemoryRegion>> regions;
+    std::shared_ptr<HeldSlots> held;
+  };
+  // Pins a few megabytes. `reactor` must remain live while this object is used.
+  [[nodiscard]] static Result<std::unique_ptr<RdmaShard>> create(Reactor& reactor,
+                                                                 std::shared_ptr<RdmaDevice> device,
+                                                                 Arena arena, RdmaTimes times);
   ~RdmaShard();  // after stop(), and after the endpoints
 
   // Starts the coroutines in `gate`. `watchesDevice`: takes the device's events, which one shard of
@@ -63,10 +72,13 @@ class RdmaShard {
   // A registered copy of `frame`; dropping its owner gives the room back. kOutOfSpace: the device
   // may pin no more room for messages.
   [[nodiscard]] Result<MemorySlice> message(std::span<const std::byte> frame);
-  // `bytes` as memory that the device knows: in place when they lie in registered memory of the
-  // arena and `keep` holds them; else a copy, for which the call waits until there is room.
-  [[nodiscard]] Task<MemorySlice> readable(std::span<const std::byte> bytes,
-                                           std::shared_ptr<const void> keep);
+  // `bytes`, which `keep` owns, as memory that the device knows, for an answer to `peer`. Nothing
+  // unless they lie in a registered slot of the arena and the peer may hold that slot.
+  [[nodiscard]] std::optional<MemorySlice> inPlace(const std::string& peer,
+                                                   std::span<const std::byte> bytes,
+                                                   std::shared_ptr<const void> keep);
+  // For copies of other answers.
+  [[nodiscard]] StagingBuffers& staging() { return *staging_; }
 
  private:
   // A completion queue has room for some endpoints; there are as many queues as endpoints need.
@@ -75,7 +87,7 @@ class RdmaShard {
     Operation* waiting = nullptr;
   };
   RdmaShard(Reactor& reactor, std::shared_ptr<RdmaDevice> device, RdmaTimes times)
-      : reactor_(reactor), device_(std::move(device)), times_(times), room_(reactor, 0) {}
+      : reactor_(reactor), device_(std::move(device)), times_(times) {}
   [[nodiscard]] Result<Queue*> addQueue();
   static Task<void> takeCompletions(RdmaShard& shard, Queue& queue);
   static Task<void> takeEvents(RdmaShard& shard);
@@ -85,10 +97,9 @@ class RdmaShard {
   const RdmaTimes times_;
   std::vector<std::unique_ptr<Queue>> queues_;
   Gate* gate_ = nullptr;  // since start()
-  std::vector<std::shared_ptr<MemoryRegion>> arena_;
+  Arena arena_;
   std::vector<std::shared_ptr<RegisteredPool>> messages_;  // more when all are under way
-  std::shared_ptr<RegisteredPool> staging_;
-  Semaphore room_;  // staging buffers
+  std::unique_ptr<StagingBuffers> staging_;
   Operation* watching_ = nullptr;
   bool stopping_ = false;
 };

@@ -29,12 +29,15 @@ class RdmaPair : public ::testing::Test {
     return std::move(found.usable);
   }
   std::unique_ptr<TestNode> node(const std::string& name,
-                                 std::vector<std::shared_ptr<RdmaDevice>> ports) {
+                                 std::vector<std::shared_ptr<RdmaDevice>> ports,
+                                 std::vector<std::shared_ptr<MemoryRegion>> arena = {}) {
     TransportOptions options = TestNode::optionsOf(name);
     options.rdma = std::move(ports);
+    options.arena = std::move(arena);
     // A machine that is busy must not be taken for a path that is dead, nor for a dead peer: an
     // RDMA endpoint ends with the TCP connection that it was made over.
     options.rdmaSilence = silence_;
+    options.rdmaHold = hold_;
     options.idleProbe = kHang;
     options.rdmaIdle = idle_;
     return std::make_unique<TestNode>(std::move(options));
@@ -83,16 +86,25 @@ class RdmaPair : public ::testing::Test {
     });
   }
 
+  // An agent that reads, its ports, and the key that it reads.
+  struct Reader {
+    TestNode* node;
+    std::vector<std::shared_ptr<RdmaDevice>> ports;
+    Behaviour behaviour = kPlain;
+  };
   // Reads the first `bytes` of `count` chunks at once, each into registered memory of its own, and
   // compares them. Returns the time of the slowest.
   Clock::duration readMany(std::size_t count, std::size_t bytes = kChunkBytes) {
+    return readMany(count, bytes, {a_.get(), portsOfA_});
+  }
+  Clock::duration readMany(std::size_t count, std::size_t bytes, const Reader& reader) {
     std::vector<std::shared_ptr<MemoryRegion>> regions;
     for (std::size_t at = 0; at < count; ++at) {
       regions.push_back(*MemoryRegion::allocate(bytes));
-      for (const std::shared_ptr<RdmaDevice>& port : portsOfA_)
+      for (const std::shared_ptr<RdmaDevice>& port : reader.ports)
         EXPECT_TRUE(regions.back()->registrationWith(port).ok());
     }
-    const Clock::duration slowest = a_->await([&] { return readAll(*a_, regions); });
+    const Clock::duration slowest = reader.node->await([&] { return readAll(reader, regions); });
     for (const auto& region : regions)
       EXPECT_TRUE(std::ranges::equal(region->bytes(), std::span(b_->handler->chunk).first(bytes)));
     return slowest;
@@ -107,29 +119,29 @@ class RdmaPair : public ::testing::Test {
   }
 
   Fabric fabric_;
-  Clock::duration silence_ = kHang;
+  Clock::duration silence_ = kHang, hold_ = kHang;
   Clock::duration idle_ = Clock::duration::max();
   std::vector<std::shared_ptr<RdmaDevice>> portsOfA_;
   std::unique_ptr<TestNode> a_, b_;
   std::shared_ptr<MemoryRegion> into_;
 
  private:
-  static Task<void> readOne(TestNode& node, std::shared_ptr<MemoryRegion> region,
+  static Task<void> readOne(const Reader& reader, std::shared_ptr<MemoryRegion> region,
                             Clock::duration& slowest) {
     const Clock::time_point began = Clock::now();
     std::vector<std::uint32_t> checksums;
-    Task<Status> reads =
-        node.transport->read("b", keyOf(kPlain), 0, MemorySlice{region, 0, region->size()},
-                             checksums, began + kHang, RequestClass::kDemand);
+    Task<Status> reads = reader.node->transport->read(
+        "b", keyOf(reader.behaviour), 0, MemorySlice{region, 0, region->size()}, checksums,
+        began + kHang, RequestClass::kDemand);
     const Status status = co_await reads;
     EXPECT_TRUE(status.ok()) << status.error().message;
     slowest = std::max(slowest, Clock::now() - began);
   }
-  static Task<Clock::duration> readAll(TestNode& node,
+  static Task<Clock::duration> readAll(const Reader& reader,
                                        const std::vector<std::shared_ptr<MemoryRegion>>& regions) {
     Clock::duration slowest{};
-    Gate gate(*node.reactor);
-    for (const auto& region : regions) gate.spawn(readOne(node, region, slowest));
+    Gate gate(*reader.node->reactor);
+    for (const auto& region : regions) gate.spawn(readOne(reader, region, slowest));
     co_await gate.close();
     co_return slowest;
   }

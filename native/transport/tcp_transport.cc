@@ -48,13 +48,17 @@ TcpTransport::TcpTransport(Reactor& reactor, TransportOptions options, PeerHandl
                 [this](const std::string& node) { return accountOf(node); }),
       callers_(reactor),
       self_(std::make_shared<TcpTransport*>(this)) {
+  std::uint64_t arenaBytes = 0;
+  for (const std::shared_ptr<MemoryRegion>& region : options_.arena) arenaBytes += region->size();
+  heldSlots_ = std::make_shared<HeldSlots>(HeldSlots::Limits::of(arenaBytes, options_.shards));
   for (const std::shared_ptr<RdmaDevice>& device : options_.rdma) startRdma(device);
   acceptor_.useRdma(rdma_);
 }
 
 void TcpTransport::startRdma(const std::shared_ptr<RdmaDevice>& device) {
-  auto made = RdmaShard::create(reactor_, device, options_.arena,
-                                {.silence = options_.rdmaSilence, .idle = options_.rdmaIdle});
+  auto made = RdmaShard::create(
+      reactor_, device, {options_.arena, heldSlots_},
+      {.silence = options_.rdmaSilence, .idle = options_.rdmaIdle, .hold = options_.rdmaHold});
   if (!made.ok()) {
     rdmaRefused_.emplace(device.get(), made.error());
     return;

@@ -60,6 +60,7 @@ class TcpTransport final : public PeerTransport {
   Gate gate_;
   // Declared before everything that has endpoints of them. Empty: RDMA is off, or no port can be
   // used.
+  std::shared_ptr<HeldSlots> heldSlots_;  // of all ports
   std::vector<std::unique_ptr<RdmaShard>> rdmaShards_;
   std::vector<RdmaShard*> rdma_;
   std::map<const RdmaDevice*, Error> rdmaRefused_;  // ports that are not in use

@@ -29,15 +29,14 @@ MemorySlice RegisteredPool::take(std::uint64_t bytes, std::function<void()> retu
           std::shared_ptr<const void>(region_.get(), std::move(giveBack))};
 }
 
-MemorySlice RegisteredPool::copyOf(std::span<const std::byte> bytes,
-                                   std::function<void()> returned) {
-  MemorySlice slice = take(bytes.size(), std::move(returned));
+MemorySlice RegisteredPool::copyOf(std::span<const std::byte> bytes) {
+  MemorySlice slice = take(bytes.size());
   std::ranges::copy(bytes, slice.bytes().begin());
   return slice;
 }
 
 MemorySlice RegisteredPool::copyOf(const MemoryVector& memory) {
-  MemorySlice slice = take(memory.size(), {});
+  MemorySlice slice = take(memory.size());
   auto into = slice.bytes().begin();
   for (const MemorySlice& piece : memory.slices())
     into = std::ranges::copy(piece.bytes(), into).out;

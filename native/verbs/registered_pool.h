@@ -20,15 +20,14 @@ class RegisteredPool : public std::enable_shared_from_this<RegisteredPool> {
       const std::shared_ptr<RdmaDevice>& device, std::size_t count, std::size_t bytes);
 
   [[nodiscard]] bool hasRoom() const { return !free_.empty(); }
-  // Only with room, for at most as many bytes as a buffer has. `returned` is called when everybody
-  // has let go of the slice, whose owner gives the buffer back; the pool lives until then.
-  [[nodiscard]] MemorySlice copyOf(std::span<const std::byte> bytes,
-                                   std::function<void()> returned = {});
+  // These take a buffer: only with room, for at most as many bytes as a buffer has. The owner of
+  // the result gives the buffer back, and the pool lives until then. `returned` is called
+  // afterwards.
+  [[nodiscard]] MemorySlice take(std::uint64_t bytes, std::function<void()> returned = {});
+  [[nodiscard]] MemorySlice copyOf(std::span<const std::byte> bytes);
   [[nodiscard]] MemorySlice copyOf(const MemoryVector& memory);
 
  private:
-  [[nodiscard]] MemorySlice take(std::uint64_t bytes, std::function<void()> returned);
-
   std::shared_ptr<MemoryRegion> region_;
   std::size_t bufferBytes_ = 0;
   std::vector<std::size_t> free_;  // numbers of buffers

@@ -69,6 +69,9 @@ export interface RdmaRailStatistics {
   /** Reads of the other agent. */
   answers: bigint;
   bytesSent: bigint;
+  /** The bytes sent, by where the device has read them: where they lie in memory for chunks, or in copies. */
+  bytesInPlace: bigint;
+  bytesCopied: bigint;
   /** Our reads that failed here and were asked for again elsewhere. */
   retries: bigint;
   /** How often the port was given nothing more, and how often because its connection had failed. */

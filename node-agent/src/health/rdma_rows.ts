@@ -97,6 +97,20 @@ export const rdmaRows: readonly MetricRow[] = [
   ),
   row(
     'counter',
+    'rdma_port_in_place_bytes_total',
+    'Bytes sent over a port that the device read from the memory for chunks, included in hearth_rdma_port_sent_bytes_total.',
+    ofPorts(({ bytesInPlace }) => bytesInPlace),
+    ['port'],
+  ),
+  row(
+    'counter',
+    'rdma_port_copied_bytes_total',
+    'Bytes sent over a port that the agent copied first, included in hearth_rdma_port_sent_bytes_total.',
+    ofPorts(({ bytesCopied }) => bytesCopied),
+    ['port'],
+  ),
+  row(
+    'counter',
     'rdma_port_requests_total',
     'Reads over a port, by this agent and by its peers.',
     ofPorts(({ requests, answers }) => requests + answers),

@@ -14,6 +14,8 @@ const rail = (changes: Partial<RdmaRailStatistics>): RdmaRailStatistics => ({
   bytesReceived: 100n,
   answers: 1n,
   bytesSent: 10n,
+  bytesInPlace: 10n,
+  bytesCopied: 0n,
   retries: 0n,
   pauses: 0n,
   failures: 0n,
