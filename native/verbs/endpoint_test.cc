@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <numeric>
+#include <random>
 
 #include "verbs/testing/endpoint_pair.h"
 
@@ -33,6 +34,30 @@ TEST(EndpointTest, MovesFourMegabytesIntoAWindow) {
   EXPECT_TRUE(std::ranges::equal(from->bytes(), into->bytes()));
   EXPECT_THAT(pair.right.immediates, ElementsAre(77u));
   EXPECT_EQ(pair.left.endpoint->counts().bytesWritten, 4 * kMega);
+}
+
+// True: a linear congruential generator whose state ends in the 24 bits of `number` gives `next`.
+bool follows(std::uint32_t number, std::uint32_t next) {
+  for (std::uint32_t high = 0; high < 1u << 7; ++high) {
+    std::minstd_rand random((high << 24) | number);
+    if ((random() & 0xffffff) == next) return true;
+  }
+  return false;
+}
+
+TEST(EndpointTest, APacketNumberDoesNotTellTheNextOne) {
+  std::vector<std::uint32_t> numbers;
+  for (int count = 0; count < 8; ++count) {
+    const EndpointPair pair;
+    for (const EndpointPair::Side* const side : {&pair.left, &pair.right})
+      numbers.push_back(side->endpoint->address().firstPacket);
+  }
+  int told = 0;
+  for (std::size_t at = 1; at < numbers.size(); ++at)
+    told += follows(numbers[at - 1], numbers[at]) ? 1 : 0;
+  EXPECT_LE(told, 1);  // by chance once in 130,000 pairs
+  std::ranges::sort(numbers);
+  EXPECT_GE(std::ranges::unique(numbers).begin() - numbers.begin(), 15);
 }
 
 TEST(EndpointTest, MovesManyPiecesByAChain) {

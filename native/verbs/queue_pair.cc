@@ -1,9 +1,10 @@
 #include "verbs/queue_pair.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <random>
 #include <string>
 
 namespace hearth {
@@ -17,9 +18,12 @@ constexpr std::uint8_t kRetries = 4;
 constexpr std::uint8_t kReceiverTimer = 18;
 constexpr std::uint8_t kReceiverRetries = 6;
 
-std::uint32_t randomPacketNumber() {
-  thread_local std::minstd_rand random(std::random_device{}());
-  return static_cast<std::uint32_t>(random()) & 0xffffff;
+// Of 24 bits that no earlier one tells: a stranger who could guess it could inject packets.
+Result<std::uint32_t> randomPacketNumber() {
+  std::uint32_t number = 0;
+  if (getrandom(&number, sizeof number, 0) != sizeof number)
+    return errnoError(errno, "asking the kernel for a packet number");
+  return number & 0xffffff;
 }
 
 ibv_mtu mtuOf(std::uint32_t bytes) {
@@ -85,13 +89,15 @@ Status QueuePair::createPair(CompletionQueue::Taker& taker) {
     copies_ = std::move(*copies);
   }
 
+  const Result<std::uint32_t> firstPacket = randomPacketNumber();
+  if (!firstPacket.ok()) return firstPacket.error();
   const PortDescription& port = device_->port();
   address_ = {.link = port.link,
               .lid = port.lid,
               .mtuBytes = port.mtuBytes,
               .gid = device_->gid().gid,
               .queuePair = pair_->qp_num,
-              .firstPacket = randomPacketNumber(),
+              .firstPacket = *firstPacket,
               .receives = options_.receives,
               .receiveBytes = options_.receiveBytes};
   ibv_qp_attr attributes{};
