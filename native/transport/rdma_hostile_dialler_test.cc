@@ -174,6 +174,38 @@ TEST_F(RdmaHostileDiallerTest, MoreEndpointsThanAQueueHasRoomForAreMade) {
   expectServing(address());
 }
 
+TEST_F(RdmaHostileDiallerTest, MoreEndpointsThanOnePeerMayHaveAreRefused) {
+  startAsked();
+  const auto made = [this](RawPeer& peer) {
+    std::size_t count = 0;
+    for (std::uint32_t port = 0; port < kRdmaPorts; ++port) {
+      const auto answer = ask(peer, withPort(encode(plausible()), port));
+      if (answer && answer->code == ErrorCode::kOk) ++count;
+      if (answer && answer->code != ErrorCode::kOk) {
+        EXPECT_EQ(answer->code, ErrorCode::kUnavailable);
+        EXPECT_THAT(answer->sentence, HasSubstr("as many RDMA endpoints"));
+      }
+    }
+    return count;
+  };
+  std::vector<std::unique_ptr<RawPeer>> connections;
+  std::size_t all = 0;
+  for (int connection = 0; connection < 3; ++connection) {
+    connections.push_back(std::make_unique<RawPeer>(address()));
+    ASSERT_TRUE(connections.back()->join("evil"));
+    all += made(*connections.back());
+  }
+  EXPECT_EQ(all, kEndpointsPerPeer);
+  RawPeer other(address());
+  ASSERT_TRUE(other.join("good"));
+  EXPECT_EQ(made(other), kRdmaPorts);
+  // Places come back with the endpoints.
+  connections.clear();
+  RawPeer again(address());
+  ASSERT_TRUE(again.join("evil"));
+  EXPECT_TRUE(eventually([&] { return made(again) == kRdmaPorts; }));
+}
+
 TEST_F(RdmaHostileDiallerTest, AnAskerThatPostsNoReceivesHoldsUpNobody) {
   startAsked();
   RawPeer peer(address());

@@ -10,6 +10,11 @@ RdmaResponder::RdmaResponder(With with) : with_(std::move(with)), ended_(with_.r
 Result<std::shared_ptr<RdmaResponder>> RdmaResponder::create(With with,
                                                              const EndpointAddress& theirs) {
   auto made = std::make_shared<RdmaResponder>(std::move(with));
+  made->place_ = made->with_.shard.admit(made->with_.node);
+  if (made->place_ == nullptr) {
+    return Error{ErrorCode::kUnavailable,
+                 made->with_.node + " has as many RDMA endpoints here as it may; close some"};
+  }
   auto channel = RdmaChannel::create(
       made->with_.shard, kRdmaRequests, 0,
       [self = made.get()](const RdmaChannel::Frame& frame) { return self->onFrame(frame); });

@@ -33,7 +33,8 @@ class RdmaResponder : public std::enable_shared_from_this<RdmaResponder> {
     std::string node;  // authenticated
     std::shared_ptr<PeerStatistics> account;
   };
-  // Creates a responder connected to `theirs`, the endpoint of the node.
+  // Creates a responder connected to `theirs`, the endpoint of the node. kUnavailable: the node has
+  // as many endpoints as it may.
   [[nodiscard]] static Result<std::shared_ptr<RdmaResponder>> create(With with,
                                                                      const EndpointAddress& theirs);
   explicit RdmaResponder(With with);
@@ -72,6 +73,7 @@ class RdmaResponder : public std::enable_shared_from_this<RdmaResponder> {
               Readable from);
 
   const With with_;
+  std::shared_ptr<const void> place_;  // among the node's endpoints
   Event ended_;
   std::map<std::uint64_t, Interest> serving_;  // by request id
   const std::shared_ptr<UnderWay> underWay_ = std::make_shared<UnderWay>();

@@ -97,6 +97,16 @@ void RdmaShard::takeNow() {
   for (std::size_t at = 0; at < queues_.size(); ++at) queues_[at]->completions->poll(kMaxAtOnce);
 }
 
+std::shared_ptr<const void> RdmaShard::admit(const std::string& peer) {
+  std::size_t& count = endpoints_[peer];
+  if (count >= kEndpointsPerPeer) return nullptr;
+  ++count;
+  return {this, [this, peer](const void*) {
+            const auto known = endpoints_.find(peer);
+            if (--known->second == 0) endpoints_.erase(known);
+          }};
+}
+
 std::uint32_t RdmaShard::requestsOf(std::uint32_t wanted) const {
   const std::uint32_t receives = std::max(device_->limits().receives, kSpareReceives + 2);
   return std::min(wanted, (receives - kSpareReceives) / 2);

@@ -2,6 +2,7 @@
 // completions, and registered memory for messages and answers. On the reactor's thread.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,6 +27,10 @@ namespace hearth {
 inline constexpr std::uint16_t kRdmaConnect = kTransportControlFirst;
 // More ports of one agent than any machine has.
 inline constexpr std::uint32_t kRdmaPorts = 64;
+// Endpoints that this agent has for one peer's reads, of one shard and port, in all the connections
+// of the peer: twice as many as it may have ports, as an endpoint lives on for a while after a
+// newer one has taken its place.
+inline constexpr std::size_t kEndpointsPerPeer = std::size_t{2} * kRdmaPorts;
 // Requests that a dialler may have unanswered on one endpoint.
 inline constexpr std::uint32_t kRdmaRequests = 32;
 // Longest message of an endpoint, without the bytes of an answer.
@@ -57,6 +62,9 @@ class RdmaShard {
   void start(Gate& gate, bool watchesDevice);
   void stop();
 
+  // A place among the endpoints for the reads of `peer`, until the result goes, which must be on
+  // this thread and while this object lives. Null: the peer has kEndpointsPerPeer.
+  [[nodiscard]] std::shared_ptr<const void> admit(const std::string& peer);
   // How many of `wanted` requests may be unanswered on one endpoint: it has receives for all
   // messages of the other side about them.
   [[nodiscard]] std::uint32_t requestsOf(std::uint32_t wanted) const;
@@ -100,6 +108,7 @@ class RdmaShard {
   Arena arena_;
   std::vector<std::shared_ptr<RegisteredPool>> messages_;  // more when all are under way
   std::unique_ptr<StagingBuffers> staging_;
+  std::map<std::string, std::size_t> endpoints_;  // by peer, none of 0
   Operation* watching_ = nullptr;
   bool stopping_ = false;
 };
