@@ -6,7 +6,9 @@ namespace hearth {
 
 LentPayload::Piece LentChunk::now() {
   const std::lock_guard lock(mutex_);
-  if (loaded_) return {loaded_->bytes.subspan(offset_ % kChunkBytes, length_), loaded_};
+  if (loaded_) {
+    return {loaded_->bytes.subspan(offset_ % kChunkBytes, length_), LoadedChunk::sendFrom(loaded_)};
+  }
   if (!verified_.empty()) return {verified_, file_};
   return {};
 }

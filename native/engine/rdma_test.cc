@@ -23,8 +23,9 @@ class RdmaTest : public ::testing::Test {
  protected:
   std::function<void(EngineOptions&)> over(std::vector<PortOptions> ports) {
     auto verbs = std::make_shared<InProcessVerbs>(fabric_, std::move(ports));
-    return [verbs, silence = silence_](EngineOptions& options) {
+    return [verbs, silence = silence_, bufferBytes = bufferBytes_](EngineOptions& options) {
       options.shards = 1;
+      options.bufferBytes = bufferBytes;
       options.rdma.use = RdmaUse::kAuto;
       options.rdma.load = [verbs](const std::string&) -> Result<std::shared_ptr<Verbs>> {
         return std::shared_ptr<Verbs>(verbs);
@@ -45,7 +46,7 @@ class RdmaTest : public ::testing::Test {
   std::shared_ptr<Dataset> hold(Agent& holder, Agent& reader) {
     Origin origin;
     for (std::size_t file = 0; file < kFiles; ++file)
-      origin.add("file" + std::to_string(file), kFileBytes);
+      origin.add("file" + std::to_string(file), fileBytes_);
     for (const std::string& name : origin.names()) expected_[name] = origin.bytesOf(name);
     const auto held = holder.add(origin);
     auto wanted = reader.add(origin);
@@ -58,10 +59,15 @@ class RdmaTest : public ::testing::Test {
     const std::string name = "file" + std::to_string(file);
     const auto entry = dataset->manifest->lookUp(name);
     ASSERT_TRUE(entry.has_value());
-    const auto bytes =
-        reader.await(reader.engine().contents().read(dataset, *entry, 0, kFileBytes));
-    ASSERT_TRUE(bytes.ok()) << bytes.error().message;
-    EXPECT_TRUE(std::ranges::equal(*bytes, std::as_bytes(std::span(expected_[name]))));
+    // A call gives a part of a long file.
+    for (std::span rest = std::as_bytes(std::span(expected_[name])); !rest.empty();) {
+      const auto bytes = reader.await(
+          reader.engine().contents().read(dataset, *entry, fileBytes_ - rest.size(), rest.size()));
+      ASSERT_TRUE(bytes.ok()) << bytes.error().message;
+      ASSERT_FALSE(bytes->empty());
+      ASSERT_TRUE(std::ranges::equal(*bytes, rest.first(bytes->size())));
+      rest = rest.subspan(bytes->size());
+    }
   }
   void readAgain(Agent& reader, const std::shared_ptr<Dataset>& dataset, std::size_t file) {
     static_cast<void>(reader.await(reader.engine().contents().evict(
@@ -72,7 +78,7 @@ class RdmaTest : public ::testing::Test {
   void connects(Agent& reader, const std::string& holder, const std::shared_ptr<Dataset>& dataset) {
     ASSERT_TRUE(eventually([&] {
       readAgain(reader, dataset, 0);
-      return of(reader, holder).rdmaBytesReceived >= kFileBytes;
+      return of(reader, holder).rdmaBytesReceived >= fileBytes_;
     }));
   }
   static EngineStatistics statistics(Agent& agent) {
@@ -97,6 +103,8 @@ class RdmaTest : public ::testing::Test {
   Fabric fabric_;
   // A machine that is busy must not be taken for a path that is dead.
   Clock::duration silence_ = kHang;
+  std::uint64_t bufferBytes_ = 0;
+  std::size_t fileBytes_ = kFileBytes;
   std::map<std::string, std::string> expected_;
   std::unique_ptr<Agent> a_, b_;
 };
@@ -128,6 +136,50 @@ TEST_F(RdmaTest, EnginesReadDatasetsFromEachOther) {
   EXPECT_EQ(rdma.ports.front().gid, "10.0.0.1");
   EXPECT_TRUE(rdma.ports.front().active);
   EXPECT_TRUE(rdma.ports.front().used);
+}
+
+// PeerService lends what is in memory, and the device reads it there.
+TEST_F(RdmaTest, ChunksInMemoryLeaveWithoutACopy) {
+  constexpr std::size_t kChunks = 64;
+  bufferBytes_ = 2 * kChunks * kChunkBytes;
+  fileBytes_ = kChunks / kFiles * kChunkBytes;
+  start({kPortOfA}, {kPortOfB});
+  const auto ofB = hold(*b_, *a_);
+  connects(*a_, "b", ofB);
+  ASSERT_TRUE(eventually([&] { return statistics(*b_).rdma.reason.empty(); }));
+  const RailStatistics before = of(*b_, "a").rdmaRails.at(0);
+  for (std::size_t file = 0; file < kFiles; ++file) readAgain(*a_, ofB, file);
+  const RailStatistics after = of(*b_, "a").rdmaRails.at(0);
+  EXPECT_EQ(after.bytesInPlace - before.bytesInPlace, kChunks * kChunkBytes);
+  EXPECT_EQ(after.bytesCopied - before.bytesCopied, 0u);
+}
+
+// Slots in use although the memory tier has dropped all chunks.
+Task<std::size_t> dropChunks(Shard& shard) {
+  shard.memory->clear();
+  co_return shard.slots->size() - shard.slots->free();
+}
+
+TEST_F(RdmaTest, SlotsComeBackWhenTheReadersPortDies) {
+  start({kPortOfA}, {kPortOfB});
+  const auto ofB = hold(*b_, *a_);
+  connects(*a_, "b", ofB);
+  ASSERT_TRUE(eventually([&] { return statistics(*b_).rdma.reason.empty(); }));
+  std::atomic<bool> isHeld = false;
+  fabric_.judgeBy([&isHeld](std::uint32_t, ibv_wr_opcode opcode) -> Fabric::Verdict {
+    if (opcode == IBV_WR_RDMA_WRITE) isHeld = true;
+    return {.held = opcode == IBV_WR_RDMA_WRITE};
+  });
+  auto reading = std::async(std::launch::async, [&] { readAgain(*a_, ofB, 1); });
+  EXPECT_TRUE(eventually([&] { return isHeld.load(); }));
+  Shard& shard = *b_->engine().commons().shards.front();
+  const auto inUse = [&shard] { return runOn(*shard.reactor, dropChunks(shard)); };
+  EXPECT_GT(inUse(), 0u) << "the device reads some";
+  fabric_.setLink(1, false);
+  fabric_.judgeBy({});
+  fabric_.resume();
+  reading.get();
+  EXPECT_TRUE(eventually([&] { return inUse() == 0; }));
 }
 
 // Two ports on each side, each with its own counts.

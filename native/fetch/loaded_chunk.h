@@ -51,6 +51,18 @@ struct LoadedChunk {
     }
     return std::nullopt;
   }
+  // Keeps the chunk, and counts as a sender that reads its memory, until the result goes. Any
+  // thread.
+  [[nodiscard]] static std::shared_ptr<const void> sendFrom(std::shared_ptr<LoadedChunk> chunk) {
+    chunk->senders_.fetch_add(1, std::memory_order_relaxed);
+    const void* const address = chunk.get();
+    return {address, [chunk = std::move(chunk)](const void*) mutable {
+              chunk->senders_.fetch_sub(1, std::memory_order_relaxed);
+              chunk.reset();
+            }};
+  }
+  // True: system calls or devices read the memory now, which cannot be taken back from them.
+  [[nodiscard]] bool isBeingSent() const { return senders_.load(std::memory_order_relaxed) != 0; }
   // Makes unsent answers take their bytes from the file from now on.
   void takeBack() {
     for (const Lent& each : std::exchange(lent_, {})) {
@@ -64,6 +76,7 @@ struct LoadedChunk {
     Clock::time_point since;
   };
   std::vector<Lent> lent_;  // oldest first
+  std::atomic<std::uint32_t> senders_{0};
 };
 
 // On the thread of `reactor`, which is the pool's.

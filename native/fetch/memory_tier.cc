@@ -172,6 +172,7 @@ bool MemoryTier::evictable(const std::weak_ptr<LoadedChunk>& loaded, bool impati
   // The file's LoadedChunks and this call. Any other owner gives the chunk back soon, or waits for
   // the disk; dropping the chunk here would free no slot.
   constexpr long kIdleOwners = 2;
+  if (chunk->isBeingSent()) return false;
   const auto since = chunk->lentSince();
   if (!since) return impatient || chunk.use_count() <= kIdleOwners;
   return impatient && Clock::now() - *since >= kReaderTimeout;

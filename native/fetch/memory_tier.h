@@ -13,7 +13,9 @@
 //     once. Beyond half of the memory the newest such chunk goes, as the reader comes to the others
 //     earlier.
 //   - A chunk that is being sent to a peer stays for kReaderTimeout; then its answers go on from
-//     the cache file, so that a slow peer holds no memory.
+//     the cache file, so that a slow peer holds no memory. While a system call or an RDMA device
+//     reads the chunk its slot could not come back, so the tier passes over it; the transport
+//     bounds how many slots a peer holds so, and for how long.
 //   - A chunk that the cache could not keep stays while its reader goes through it: each piece of
 //     it would otherwise be fetched again.
 //
@@ -115,7 +117,7 @@ class MemoryTier {
   // True: a peer is being sent the chunk.
   [[nodiscard]] static bool lent(const std::weak_ptr<LoadedChunk>& loaded);
   // True: the chunk may go. Patient: nobody else holds it. Impatient: no peer has been reading it
-  // for less than kReaderTimeout.
+  // for less than kReaderTimeout. Never while it is being sent.
   [[nodiscard]] static bool evictable(const std::weak_ptr<LoadedChunk>& loaded, bool impatient);
   // True: the chunk is in memory only.
   [[nodiscard]] static bool nowhereElse(const KeyFetch* fetch, const Kept& kept);

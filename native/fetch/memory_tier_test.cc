@@ -272,6 +272,50 @@ TEST_F(MemoryTierTest, KeepsALentChunkWhileOthersCanMakeRoom) {
   EXPECT_NE(answer->now().keep, nullptr);
 }
 
+// The slot would not come back before its sender has ended.
+TEST_F(MemoryTierTest, PassesOverAChunkThatIsBeingSent) {
+  const auto fetch = fileWithReaders(0);
+  std::vector<std::shared_ptr<StuckAnswer>> answers;
+  const auto keepLent = [&](std::uint32_t chunk) {
+    run(keep(fetch, chunk));
+    answers.push_back(
+        lendToStuckPeer(fetch->loaded.find(chunk), Clock::now() - std::chrono::hours(1)));
+  };
+  for (std::uint32_t chunk = 0; chunk < kBuffers; ++chunk) keepLent(chunk);
+  auto sending = LoadedChunk::sendFrom(fetch->loaded.find(0));
+  keepLent(kBuffers);
+  EXPECT_NE(fetch->loaded.find(0), nullptr);
+  EXPECT_FALSE(answers[0]->released());
+  EXPECT_TRUE(answers[1]->released());
+  sending.reset();
+  keepLent(kBuffers + 1);
+  EXPECT_EQ(fetch->loaded.find(0), nullptr);
+  EXPECT_TRUE(answers[0]->released());
+}
+
+TEST_F(MemoryTierTest, WaitsForTheSendersOfAllChunks) {
+  const auto fetch = fileWithReaders(0);
+  std::vector<std::shared_ptr<const void>> sending;
+  for (std::uint32_t chunk = 0; chunk < kBuffers; ++chunk) {
+    run(keep(fetch, chunk));
+    sending.push_back(LoadedChunk::sendFrom(fetch->loaded.find(chunk)));
+  }
+  bool isKept = false;
+  struct Keep {
+    static Task<void> run(Task<void> keeping, bool& isKept) {
+      co_await keeping;
+      isKept = true;
+    }
+  };
+  spawn(Keep::run(keep(fetch, kBuffers), isKept));
+  turn();
+  EXPECT_FALSE(isKept);
+  EXPECT_EQ(tier.chunks(), kBuffers);
+  sending.clear();
+  run(keep(fetch, kBuffers + 1));
+  EXPECT_TRUE(isKept);
+}
+
 TEST_F(MemoryTierTest, EvictsNoMoreLentFilesThanNeeded) {
   std::vector<std::shared_ptr<StuckAnswer>> answers;
   for (std::uint8_t number = 0; number < kBuffers; ++number) {
