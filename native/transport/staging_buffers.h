@@ -31,7 +31,7 @@ class StagingBuffers {
 
   // Waits until `peer` holds less than its quota and a buffer is free. The result is the whole
   // buffer, which comes back when its owner goes, on this thread and while this object lives.
-  // kCancelled, kDeadlineExceeded: the interest has ended before.
+  // kCancelled: the interest, and with it the asker's timeout, ended before.
   [[nodiscard]] Task<Result<MemorySlice>> acquire(std::string peer, Interest interest);
   // Lets those that wait see that their interest may have ended.
   void wake() { changed_.set(); }
