@@ -106,7 +106,11 @@ std::shared_ptr<Volume> VolumeCalls::open(VolumeOptions options) {
       .files = *shard.files,
       .background = &commons_.wholeFiles,
       .bootMs = bootMs,
-      .isGone = [&shard](const std::string& node) { return isGone(shard, node); }};
+      .isGone = [&shard](const std::string& node) { return isGone(shard, node); },
+      .call =
+          [&shard](std::string node, ControlMessage request, Clock::time_point deadline) {
+            return shard.transport->call(std::move(node), std::move(request), deadline);
+          }};
   VolumeLog::Options log{
       .folder = folders_.front() + "/volumes/" + hexOf(options.id) + "/log",
       .tree = {.store = options.store, .volume = options.id, .rootMode = kRootMode},
@@ -194,8 +198,10 @@ Task<void> VolumeCalls::closeVolume(std::shared_ptr<Volume> volume, std::int32_t
 void VolumeCalls::setLeader(tree::WideId id, std::optional<LeaderClient::Leader> leader) {
   const std::shared_ptr<Volume> volume = find(id);
   if (volume == nullptr) return;
-  volume->shard.reactor->post(
-      [volume, leader = std::move(leader)] { volume->client.setLeader(leader); });
+  volume->shard.reactor->post([volume, leader = std::move(leader)] {
+    volume->service.setLeader(leader);
+    volume->client.setLeader(leader);
+  });
 }
 
 Task<Status> VolumeCalls::lead(VolumeLease lease) {
@@ -204,7 +210,8 @@ Task<Status> VolumeCalls::lead(VolumeLease lease) {
     co_return Error{ErrorCode::kNotFound, "no volume " + hexOf(lease.id) + " is known here"};
   }
   co_await volume->shard.reactor->enter();
-  Status begun = co_await volume->service.lead(lease.epoch, lease.untilBootMs);
+  Status begun =
+      co_await volume->service.lead(lease.epoch, lease.untilBootMs, std::move(lease.followers));
   const Status tail = volume->service.tailError();
   volume->client.retry();
   co_await home_.reactor->enter();
@@ -262,7 +269,9 @@ Task<std::vector<VolumeStatistics>> VolumeCalls::statistics() {
                                 .epoch = volume->service.epoch(),
                                 .error = error.ok() ? std::string() : error.error().message,
                                 .usage = volume->service.usage(),
-                                .evictions = volume->service.evictions()};
+                                .evictions = volume->service.evictions(),
+                                .followers = volume->service.followers(),
+                                .followersDropped = volume->service.followersDropped()};
     const SessionStatistics sessions = volume->sessions.statistics();
     statistics.sessions = sessions.sessions;
     statistics.sessionBytes = sessions.sessionBytes;

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,21 @@ struct VolumeOptions {
 struct VolumeLease {
   tree::WideId id{};
   std::uint64_t epoch = 0;
-  std::int64_t untilBootMs = 0;  // CLOCK_BOOTTIME
+  std::int64_t untilBootMs = 0;        // CLOCK_BOOTTIME
+  std::vector<std::string> followers;  // nodes that the store lists, when the term begins
+};
+
+struct VolumeFollowers {
+  tree::WideId id{};
+  std::uint64_t epoch = 0;
+  std::vector<std::string> candidates;  // LeaderService::setFollowers
+  std::optional<std::vector<std::string>> listed;
+};
+
+// The end of a node's log.
+struct NodeLogPosition {
+  std::string node;
+  LogPosition position;
 };
 
 struct VolumeStatistics {
@@ -39,6 +54,8 @@ struct VolumeStatistics {
   std::string error;                             // why the leader's log cannot be written
   tree::Usage usage{};                           // the leader's
   VolumeLeader::Evictions evictions;             // since its term began
+  std::vector<LogFollowers::Row> followers;      // of the leader
+  std::uint64_t followersDropped = 0;            // since its term began
   std::uint64_t sessions = 0, sessionBytes = 0;  // session files of this node
   std::uint64_t overdue = 0, unserved = 0;       // of SessionStatistics
   std::vector<CallCount> operations;
@@ -79,6 +96,17 @@ class VolumeCalls {
   // Any thread.
   void extendLease(VolumeLease lease);
   [[nodiscard]] Task<Status> resign(tree::WideId id);
+  // Any thread. Nothing when it is of another term.
+  void setFollowers(VolumeFollowers followers);
+  // LeaderService::followersWanted; kNotFound: the volume is not known.
+  [[nodiscard]] Task<Result<std::vector<std::string>>> followersWanted(
+      tree::WideId id, std::uint64_t epoch, std::vector<std::string> known,
+      Clock::duration timeout);
+  // Where the logs of these nodes end, of those that answer within `timeout`. The nodes take
+  // nothing of lower epochs from then on. kNotFound: the volume is not known.
+  [[nodiscard]] Task<Result<std::vector<NodeLogPosition>>> logPositions(
+      tree::WideId id, std::uint64_t epoch, std::vector<std::string> nodes,
+      Clock::duration timeout);
   // Removes the log, its tail and the session files of a volume that is not known any more; kInUse:
   // it is.
   [[nodiscard]] Task<Status> remove(tree::WideId id);
@@ -100,6 +128,10 @@ class VolumeCalls {
 
  private:
   [[nodiscard]] std::shared_ptr<Volume> open(VolumeOptions options);
+  // On the volume's shard. Adds the node's position if it answers.
+  [[nodiscard]] static Task<void> askPosition(std::shared_ptr<Volume> volume, std::uint64_t epoch,
+                                              std::string node, Clock::time_point deadline,
+                                              std::vector<NodeLogPosition>& into);
   // The file, which agents with other cache directories do not use; empty: none.
   [[nodiscard]] std::string tailOf(const tree::WideId& id) const;
   // On the volume's shard.

@@ -90,6 +90,8 @@ class RecordsSince {
  public:
   // The next record, in order: kInvalidArgument if it is another one. `record` is good.
   [[nodiscard]] Status add(const RawRecord& record);
+  // Of the last record that was added.
+  [[nodiscard]] const CheckpointHead& last() const { return last_; }
   // About as many bytes of memory as the keys and values have.
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 

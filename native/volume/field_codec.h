@@ -1,6 +1,6 @@
 // Writing and reading the fields of messages, which a function visitFields(io, value) names once
-// for both. Little-endian; texts have their length in 16 bits, lists their count in 32, optional
-// values and truths a byte 0 or 1 before them. Pure: any thread.
+// for both. Little-endian; texts have their length in 16 bits, lists and blobs theirs in 32,
+// optional values and truths a byte 0 or 1 before them. Pure: any thread.
 #pragma once
 
 #include <optional>
@@ -60,6 +60,10 @@ class FieldWriter {
     (*this)(value.has_value());
     if (value) part(*value);
   }
+  void blob(std::vector<std::byte>& bytes, std::size_t) {
+    out_.u32(static_cast<std::uint32_t>(bytes.size()));
+    out_.bytes(bytes);
+  }
   template <class T>
   void list(std::vector<T>& values, std::size_t) {
     out_.u32(static_cast<std::uint32_t>(values.size()));
@@ -106,6 +110,13 @@ class FieldReader {
     bool there = false;
     (*this)(there);
     if (there) part(value.emplace());
+  }
+  void blob(std::vector<std::byte>& bytes, std::size_t most) {
+    const std::uint32_t size = in_.u32();
+    ok_ = ok_ && size <= most;
+    if (!ok()) return;
+    const auto from = in_.raw(size);
+    bytes.assign(from.begin(), from.end());
   }
   template <class T>
   void list(std::vector<T>& values, std::size_t most) {

@@ -28,11 +28,7 @@ class LeaderClient final : public VolumeClient {
     std::string node;            // this agent's
     Clock::duration deadline{};  // of every call
   };
-  struct Leader {
-    std::string node;
-    std::uint64_t epoch = 0;
-    bool operator==(const Leader&) const = default;
-  };
+  using Leader = LeaderService::Leader;
   // A leader that does not answer for so long is asked again, or the next one is.
   static constexpr Clock::duration kAttempt = std::chrono::seconds(2);
   static constexpr Clock::duration kSilence = std::chrono::seconds(1);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "volume/log_folder.h"
 #include "volume/volume_control.h"
 
 namespace hearth {
@@ -58,24 +59,35 @@ Result<std::shared_ptr<LeaderService::Term>> LeaderService::termOf(std::uint64_t
   return term_;
 }
 
-Task<Status> LeaderService::lead(std::uint64_t epoch, std::int64_t untilBootMs) {
+Task<Status> LeaderService::lead(std::uint64_t epoch, std::int64_t untilBootMs,
+                                 std::vector<std::string> followers) {
   co_await turn_.acquire(1);
-  Status begun = co_await begin(epoch, untilBootMs);
+  Status begun = co_await begin(epoch, untilBootMs, std::move(followers));
   turn_.release(1);
   co_return begun;
 }
 
-Task<Status> LeaderService::begin(std::uint64_t epoch, std::int64_t untilBootMs) {
+Task<Status> LeaderService::begin(std::uint64_t epoch, std::int64_t untilBootMs,
+                                  std::vector<std::string> followers) {
   if (closed_) co_return Error{ErrorCode::kCancelled, "the volume is being closed"};
   if (term_ != nullptr && epoch <= term_->epoch) {
     co_return Error{ErrorCode::kConflict, "this agent leads the volume already, in epoch " +
                                               std::to_string(term_->epoch)};
   }
   if (Status ended = co_await end(); !ended.ok()) co_return ended;
-  if (Status made = co_await makeFolder(); !made.ok()) co_return made;
+  if (Status closed = co_await follower_.close(); !closed.ok()) co_return closed;
+  if (Status made = co_await makeLogFolder(ports_.files, log_.folder); !made.ok()) co_return made;
   const auto term = std::make_shared<Term>(ports_.reactor);
   term->epoch = epoch;
   term->untilBootMs = untilBootMs;
+  // An orderly end still copies the log, and answers nobody.
+  LogFollowers::Ports ports{.call = ports_.call,
+                            .leads =
+                                [this, watched = std::weak_ptr(term)] {
+                                  const auto alive = watched.lock();
+                                  return alive != nullptr && ports_.bootMs() < alive->untilBootMs;
+                                },
+                            .listed = std::move(followers)};
   auto leader = co_await VolumeLeader::begin(ports_.reactor, ports_.files,
                                              {.log = log_,
                                               .epoch = epoch,
@@ -84,27 +96,12 @@ Task<Status> LeaderService::begin(std::uint64_t epoch, std::int64_t untilBootMs)
                                                     const auto alive = watched.lock();
                                                     return alive != nullptr && answers(*alive);
                                                   },
-                                              .now = unixNs});
+                                              .now = unixNs,
+                                              .followers = std::move(ports)});
   if (!leader.ok()) co_return leader.error();
   term->leader = std::move(*leader);
   term_ = term;
   work_.spawn(applyLimits(term));
-  co_return Status();
-}
-
-// The folder and its parent, for good before a record is in them.
-Task<Status> LeaderService::makeFolder() {
-  std::string parent = log_.folder.substr(0, log_.folder.rfind('/'));
-  const std::string above = parent.substr(0, parent.rfind('/'));
-  const std::string top = above.substr(0, above.rfind('/'));
-  for (const std::string& folder : {above, parent, log_.folder}) {
-    const Status made = co_await ports_.files.makeDirectory(folder, 0700);
-    if (!made.ok() && made.code() != ErrorCode::kAlreadyExists) co_return made;
-  }
-  for (const std::string& folder : {top, above, parent}) {
-    Status synced = co_await ports_.files.syncDirectory(folder);
-    if (!synced.ok()) co_return synced;
-  }
   co_return Status();
 }
 
@@ -130,6 +127,9 @@ Task<Status> LeaderService::end() {
 Task<void> LeaderService::close() {
   closed_ = true;
   (void)co_await resign();
+  co_await turn_.acquire(1);
+  (void)co_await follower_.close();
+  turn_.release(1);
   co_await work_.close();
 }
 
@@ -251,6 +251,15 @@ Task<Result<ControlMessage>> LeaderService::onControl(std::string node, ControlM
       if (message) co_return answered(co_await query(std::move(node), std::move(*message)));
       break;
     }
+    case VolumeControl::kLogState:
+      co_return co_await onFollow<decodeLogState, &FollowerLog::state>(std::move(node),
+                                                                       std::move(request));
+    case VolumeControl::kLogAppend:
+      co_return co_await onFollow<decodeLogAppend, &FollowerLog::append>(std::move(node),
+                                                                         std::move(request));
+    case VolumeControl::kLogInstall:
+      co_return co_await onFollow<decodeLogInstall, &FollowerLog::install>(std::move(node),
+                                                                           std::move(request));
     case VolumeControl::kUpkeep: {
       auto message = decodeUpkeep(request.body);
       if (message) co_return answered(co_await upkeep(std::move(node), std::move(*message)));

@@ -6,14 +6,17 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "files/file_system.h"
 #include "reactor/reactor.h"
 #include "reactor/synchronization.h"
 #include "transport/peer_transport.h"
 #include "volume/change_message.h"
+#include "volume/follower_log.h"
 #include "volume/query_message.h"
 #include "volume/upkeep_message.h"
 #include "volume/volume_leader.h"
@@ -35,19 +38,36 @@ class LeaderService {
     std::function<std::int64_t()> bootMs;  // CLOCK_BOOTTIME
     // True: the store has no lease of that node's agent any more. False where that is not known.
     std::function<bool(const std::string& node)> isGone;
+    // Sends to followers: LogFollowers::Ports.
+    std::function<Task<Result<ControlMessage>>(std::string node, ControlMessage request,
+                                               Clock::time_point deadline)>
+        call;
+  };
+  struct Leader {
+    std::string node;
+    std::uint64_t epoch = 0;
+    bool operator==(const Leader&) const = default;
   };
   // Calls that wait for the log at a time; others are answered kUnavailable.
   static constexpr std::size_t kMaxInside = 8192;
+  // Calls of the same kind to this agent as a follower: its leader sends one at a time.
+  static constexpr std::size_t kMaxFollowing = 8;
 
   // Ports outlive the service. `log.folder` is made when a term begins, with its parent.
   LeaderService(Ports ports, VolumeLog::Options log)
-      : ports_(std::move(ports)), log_(log), turn_(ports_.reactor, 1), work_(ports_.reactor) {}
+      : ports_(std::move(ports)),
+        log_(std::move(log)),
+        follower_(ports_.reactor, ports_.files, log_),
+        turn_(ports_.reactor, 1),
+        work_(ports_.reactor) {}
   LeaderService(const LeaderService&) = delete;
   LeaderService& operator=(const LeaderService&) = delete;
 
   // Ends an earlier term, recovers the log and begins a term, which answers until `untilBootMs`.
-  // Errors of VolumeLeader::begin; kConflict for an epoch that is not higher.
-  [[nodiscard]] Task<Status> lead(std::uint64_t epoch, std::int64_t untilBootMs);
+  // `followers`: the nodes that the store lists. Errors of VolumeLeader::begin; kConflict for an
+  // epoch that is not higher.
+  [[nodiscard]] Task<Status> lead(std::uint64_t epoch, std::int64_t untilBootMs,
+                                  std::vector<std::string> followers = {});
   // The lease of that term was renewed. Nothing when it is another's.
   void extend(std::uint64_t epoch, std::int64_t untilBootMs);
   // Answers nothing more; waits for what is under way, and syncs the log.
@@ -55,6 +75,20 @@ class LeaderService {
   // Resigns for good: before it goes.
   [[nodiscard]] Task<void> close();
   void setLimits(VolumeLimits limits);
+
+  // As the store has it: a follower takes records from this leader alone.
+  void setLeader(std::optional<Leader> leader) { leader_ = std::move(leader); }
+  // Where this agent's log ends. kUnavailable: it leads, or is beginning or ending a term.
+  [[nodiscard]] Task<Result<FollowerReply>> logState(LogStateMessage message);
+  // Of the term with that epoch: LogFollowers::setCandidates, and setListed with a list.
+  void setFollowers(std::uint64_t epoch, const std::vector<std::string>& candidates,
+                    const std::optional<std::vector<std::string>>& listed = std::nullopt);
+  // LogFollowers::wanted; kUnavailable: there is no such term, or not any more.
+  [[nodiscard]] Task<Result<std::vector<std::string>>> followersWanted(
+      std::uint64_t epoch, std::vector<std::string> known, Clock::time_point deadline);
+  // While it has a term.
+  [[nodiscard]] std::vector<LogFollowers::Row> followers() const;
+  [[nodiscard]] std::uint64_t followersDropped() const;
 
   [[nodiscard]] bool leads() const;
   // 0: it leads in no epoch.
@@ -111,9 +145,16 @@ class LeaderService {
 
   [[nodiscard]] Result<std::shared_ptr<Term>> termOf(std::uint64_t epoch) const;
   [[nodiscard]] bool answers(const Term& term) const;
-  [[nodiscard]] Task<Status> begin(std::uint64_t epoch, std::int64_t untilBootMs);
+  [[nodiscard]] Task<Status> begin(std::uint64_t epoch, std::int64_t untilBootMs,
+                                   std::vector<std::string> followers);
   [[nodiscard]] Task<Status> end();
-  [[nodiscard]] Task<Status> makeFolder();
+  // A message to this agent as a follower.
+  template <class Message>
+  [[nodiscard]] Task<Result<FollowerReply>> follow(
+      Message message, Task<Result<FollowerReply>> (FollowerLog::*take)(Message));
+  // The same from another agent's message, which is the leader's if it changes the log.
+  template <auto decode, auto take>
+  [[nodiscard]] Task<Result<ControlMessage>> onFollow(std::string node, ControlMessage request);
   // Names in the open the session that may be taken, if its holder is gone (R1).
   void markLapsed(const tree::Namespace& tree, tree::ClientChange& change) const;
   // The file's session, if its holder is gone.
@@ -135,8 +176,10 @@ class LeaderService {
   const Ports ports_;
   const VolumeLog::Options log_;
   VolumeLimits limits_;
+  std::optional<Leader> leader_;
   std::shared_ptr<Term> term_;
-  Semaphore turn_;  // of what begins and ends terms
+  FollowerLog follower_;  // while there is no term
+  Semaphore turn_;        // of what begins and ends terms
   bool closed_ = false;
   Gate work_;
 };

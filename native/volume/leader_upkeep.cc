@@ -105,8 +105,8 @@ UpkeepReply LeaderService::askFor(const Term& term, tree::AgentId agent) const {
   }
   std::size_t runs = 0;
   for (const auto& [id, garbage] : tree.garbage()) {
-    // R11: of a record that nobody may lose any more.
-    if (id.record > term.leader->log().durableRecord()) break;
+    // R11: of a record that no later leader lacks.
+    if (id.record > term.leader->committedRecord()) break;
     const bool goes = mayGo(term, id, garbage);
     if (goes && (!holds(garbage, agent) || hasSaid(term.collected, id))) continue;
     if (!goes && hasSaid(term.unread, id)) continue;

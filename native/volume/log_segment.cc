@@ -11,9 +11,8 @@ namespace {
 using Bytes = std::vector<std::byte>;
 
 constexpr std::uint32_t kSegmentVersion = 1;
-// Of a group with one record at least, and with the longest one behind kMaxGroupBytes.
+// Of a group with one record.
 constexpr std::size_t kLeastGroup = kGroupHeadBytes + tree::kHeaderBytes;
-constexpr std::size_t kMostGroup = kGroupHeadBytes + kMaxGroupBytes + tree::kMaxRecordBytes;
 constexpr std::size_t kScanBytes = std::size_t{1} << 20;
 
 struct GroupHead {
@@ -25,7 +24,7 @@ GroupHead groupAt(std::span<const std::byte> bytes, std::uint64_t offset) {
   ByteReader in(bytes.first(kGroupHeadBytes));
   const std::uint32_t checksum = in.u32();
   const std::uint32_t size = in.u32();
-  if (in.u64() != offset || size < kLeastGroup || size > kMostGroup) return {};
+  if (in.u64() != offset || size < kLeastGroup || size > kMostGroupBytes) return {};
   if (crc32c(bytes.subspan(4, kGroupHeadBytes - 4)) != checksum) return {};
   return {size, in.u64()};
 }
@@ -165,7 +164,7 @@ Task<Result<SegmentReport>> readSegment(Background background, File& file, std::
   }
   for (bool more = report.head && size > kSegmentHeadBytes; more;) {
     const std::uint64_t at = report.goodBytes;
-    bytes.resize(std::min<std::uint64_t>(size - at, kMostGroup));
+    bytes.resize(std::min<std::uint64_t>(size - at, kMostGroupBytes));
     read = co_await file.readAt(bytes, at);
     if (!read.ok()) co_return read.error();
     const std::span<const std::byte> window = std::span(bytes).first(*read);

@@ -31,6 +31,9 @@ inline constexpr std::size_t kSegmentHeadBytes = 64;
 inline constexpr std::size_t kGroupHeadBytes = 24;
 // Records of more bytes are several groups.
 inline constexpr std::size_t kMaxGroupBytes = std::size_t{4} << 20;
+// The longest group: its last record may begin just before kMaxGroupBytes.
+inline constexpr std::size_t kMostGroupBytes =
+    kGroupHeadBytes + kMaxGroupBytes + tree::kMaxRecordBytes;
 
 struct SegmentHead {
   tree::WideId store{};

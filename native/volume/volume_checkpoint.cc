@@ -22,6 +22,10 @@ Task<Status> VolumeLog::checkpoint() {
   co_return done;
 }
 
+Task<Result<std::unique_ptr<File>>> VolumeLog::openCheckpoint(std::uint64_t record) const {
+  co_return co_await files_.open(path(checkpointName(record)), {});
+}
+
 Task<Status> VolumeLog::replaceSegments() {
   // Most of what is written, so that records wait for a short sync only.
   if (Status synced = co_await syncWritten(); !synced.ok()) co_return synced;
@@ -49,6 +53,7 @@ Task<Status> VolumeLog::replaceSegments() {
 Task<Status> VolumeLog::mergeUpTo(std::uint64_t number, std::vector<std::string> segments) {
   auto since = co_await recordsIn(segments);
   if (!since.ok()) co_return since.error();
+  const std::uint64_t epoch = since->last().epoch;
   const std::string name = checkpointName(number), aside = name + std::string(kAside);
   auto opening =
       files_.open(path(aside), {.write = true, .create = true, .truncate = true, .mode = 0600});
@@ -62,6 +67,7 @@ Task<Status> VolumeLog::mergeUpTo(std::uint64_t number, std::vector<std::string>
   if (!done.ok()) co_return done;
   if (checkpointed_ != 0) segments.push_back(checkpointName(checkpointed_));
   checkpointed_ = number;
+  checkpointEpoch_ = epoch;
   std::erase_if(segments_, [&](const Segment& segment) { return segment.firstRecord <= number; });
   co_return co_await removeFiles(std::move(segments));
 }

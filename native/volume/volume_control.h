@@ -1,5 +1,5 @@
-// Control messages by which agents ask a volume's leader, in the range of wire/frame.h; sent on
-// connections with WireFeature::kVolumes alone, and never by clients.
+// Control messages by which agents ask a volume's leader, and it its followers, in the range of
+// wire/frame.h; sent on connections with WireFeature::kVolumes alone, and never by clients.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +18,10 @@ enum class VolumeControl : std::uint16_t {
   kChange = kVolumeControlFirst + 1,  // ChangeMessage -> ChangeReply
   kQuery = kVolumeControlFirst + 2,   // QueryMessage -> QueryReply
   kUpkeep = kVolumeControlFirst + 3,  // UpkeepMessage -> UpkeepReply
+  // To followers of the leader's log; all of them -> FollowerReply.
+  kLogState = kVolumeControlFirst + 4,
+  kLogAppend = kVolumeControlFirst + 5,
+  kLogInstall = kVolumeControlFirst + 6,
 };
 
 // The volume that a request is about: its first 16 bytes.

@@ -27,6 +27,11 @@ Task<Result<std::unique_ptr<VolumeLeader>>> VolumeLeader::begin(Reactor& reactor
     leader->lastVisible_ = record->number;
     begun = co_await leader->log_->durable(record->number);
   }
+  if (begun.ok()) {
+    leader->followers_ =
+        std::make_unique<LogFollowers>(reactor, *leader->log_, asked.log.tree.volume,
+                                       LogPosition{asked.epoch, record->number}, asked.followers);
+  }
   while (begun.ok() && leader->eviction_.learn(kLearnedInATurn)) {
     co_await reactor.sleep(Clock::duration::zero());
   }
@@ -129,7 +134,7 @@ Task<Result<ChangeReply>> VolumeLeader::finish(tree::Namespace::Outcome outcome,
     // Later records may have changed them since the first answer.
     if (outcome.repeated) seen = tree_.lastRecord();
   }
-  const Status settled = co_await settle(seen);
+  const Status settled = co_await settle(seen, true);
   if (!settled.ok()) co_return settled.error();
   co_return reply;
 }
@@ -141,9 +146,12 @@ void VolumeLeader::append(const tree::Namespace::Outcome& outcome) {
   eviction_.changed(outcome.answer);
 }
 
-Task<Status> VolumeLeader::settle(std::uint64_t record) {
-  Status written = co_await log_->durable(record);
-  co_return written.ok() ? mayLead() : written;
+Task<Status> VolumeLeader::settle(std::uint64_t record, bool change) {
+  Status settled = co_await log_->durable(record);
+  if (!settled.ok()) co_return settled;
+  followers_->grew();
+  settled = co_await followers_->mayAnswer(change);
+  co_return settled.ok() ? mayLead() : settled;
 }
 
 void VolumeLeader::beginCheckpoint() {
@@ -161,6 +169,11 @@ Task<void> VolumeLeader::runCheckpoint() {
 }
 
 Task<Status> VolumeLeader::close() {
+  if (followers_ != nullptr) {
+    // In vain: those that lack records have until the next term.
+    (void)co_await followers_->drain(Clock::now() + kDrainTime);
+    co_await followers_->close();
+  }
   co_await running_.close();
   co_return co_await log_->close();
 }

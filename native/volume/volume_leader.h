@@ -7,6 +7,7 @@
 // reactor's thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "reactor/reactor.h"
 #include "reactor/synchronization.h"
 #include "volume/change_message.h"
+#include "volume/log_followers.h"
 #include "volume/volume_eviction.h"
 #include "volume/volume_log.h"
 
@@ -34,6 +36,7 @@ class VolumeLeader {
     // Nanoseconds since the epoch of Unix, for the times of inodes.
     std::function<std::int64_t()> now;
     std::uint64_t checkpointFromBytes = VolumeLog::kCheckpointFromBytes;
+    LogFollowers::Ports followers;
   };
 
   // Recovers the log and begins the term: its first record is durable. Errors of VolumeLog::open
@@ -58,7 +61,7 @@ class VolumeLeader {
   [[nodiscard]] Task<Result<Value>> query(Ask ask) {
     static_assert(!std::is_pointer_v<Value> && !std::is_reference_v<Value>);
     Value value = ask(static_cast<const tree::Namespace&>(tree_));
-    const Status settled = co_await settle(lastVisible_);
+    const Status settled = co_await settle(lastVisible_, false);
     if (!settled.ok()) co_return settled.error();
     co_return std::move(value);
   }
@@ -76,8 +79,16 @@ class VolumeLeader {
   // Longer than it takes an agent to seal a file that was just closed.
   static constexpr Clock::duration kRoomWait = std::chrono::seconds(1);
 
-  // Refuses all that comes, waits for a checkpoint that runs, and syncs the log. Once, before it
-  // goes, when no call waits any more.
+  // The last record that no loss of a node undoes.
+  [[nodiscard]] std::uint64_t committedRecord() const {
+    return std::min(log_->durableRecord(), followers_->committed());
+  }
+  [[nodiscard]] LogFollowers& followers() const { return *followers_; }
+
+  // An orderly end waits so long for the followers.
+  static constexpr Clock::duration kDrainTime = std::chrono::seconds(3);
+  // Refuses all that comes, waits for followers and for a checkpoint that runs, and syncs the log.
+  // Once, before it goes, when no call waits any more.
   [[nodiscard]] Task<Status> close();
 
   // What was executed, durable or not: for the leader's own decisions.
@@ -96,8 +107,9 @@ class VolumeLeader {
         eviction_(tree_),
         checkpointAt_(options_.checkpointFromBytes),
         running_(reactor) {}
-  // Until the record is durable; then whether the leader may still answer.
-  [[nodiscard]] Task<Status> settle(std::uint64_t record);
+  // Until the record is durable and the followers let a change, or else a query, be answered; then
+  // whether the leader may still answer.
+  [[nodiscard]] Task<Status> settle(std::uint64_t record, bool change);
   // Logs the outcome; the answer when it is durable.
   [[nodiscard]] Task<Result<ChangeReply>> finish(tree::Namespace::Outcome outcome, bool endsOnly);
   // Before a change is executed. A refusal where the log cannot be written.
@@ -118,7 +130,8 @@ class VolumeLeader {
   VolumeEviction eviction_;
   Evictions evictions_;
   std::unique_ptr<VolumeLog> log_;
-  std::uint64_t lastVisible_ = 0;  // record
+  std::unique_ptr<LogFollowers> followers_;  // none before the term's first record is durable
+  std::uint64_t lastVisible_ = 0;            // record
   bool checkpointing_ = false;
   std::uint64_t checkpointAt_ = 0;  // bytes of log
   Status checkpointed_;

@@ -14,6 +14,27 @@ void VolumeLog::append(const tree::Record& record) {
   pending_.push_back(std::move(pending));
 }
 
+void VolumeLog::append(std::uint64_t number, std::span<const std::byte> record) {
+  pendingBytes_ += record.size();
+  pending_.push_back({number, {record.begin(), record.end()}});
+}
+
+std::optional<VolumeLog::SegmentView> VolumeLog::segmentOf(std::uint64_t record) const {
+  const auto behind = std::ranges::upper_bound(segments_, record, {}, &Segment::firstRecord);
+  if (behind == segments_.begin()) return std::nullopt;
+  const Segment& found = *std::prev(behind);
+  return SegmentView{path(found.name), found.firstRecord, found.bytes, found.written};
+}
+
+std::vector<std::byte> VolumeLog::unwrittenFrom(std::uint64_t firstRecord,
+                                                std::uint64_t offset) const {
+  const Segment& segment = segments_.back();
+  if (tail_ == nullptr || segment.firstRecord != firstRecord) return {};
+  if (offset < segment.written || offset >= segment.bytes) return {};
+  const auto groups = tail_->last(segment.bytes - offset);
+  return {groups.begin(), groups.end()};
+}
+
 bool VolumeLog::accepts() const {
   return !isStuck() && pendingBytes_ < kMostPendingBytes && !needsCheckpoint() && hasRoom();
 }

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "reactor/reactor.h"
 #include "reactor/synchronization.h"
 #include "volume/background.h"
+#include "volume/log_replay.h"
 #include "volume/log_segment.h"
 #include "volume/log_tail.h"
 
@@ -70,12 +72,18 @@ class VolumeLog {
                                                                      FileSystem& files,
                                                                      Options options,
                                                                      tree::Namespace& tree);
+  [[nodiscard]] static Task<Result<std::unique_ptr<VolumeLog>>> open(Reactor& reactor,
+                                                                     FileSystem& files,
+                                                                     Options options,
+                                                                     LogReplay& into);
   VolumeLog(const VolumeLog&) = delete;
   VolumeLog& operator=(const VolumeLog&) = delete;
 
   // Takes the next record, in order, to be written by the next durable(). Its tree has it already,
   // so it is always taken: the leader executes no change while accepts() is false.
   void append(const tree::Record& record);
+  // The same of a record's bytes, which are good.
+  void append(std::uint64_t number, std::span<const std::byte> record);
   [[nodiscard]] bool accepts() const;
   // It accepts nothing before a checkpoint was written.
   [[nodiscard]] bool needsCheckpoint() const;
@@ -101,8 +109,27 @@ class VolumeLog {
   // be appended meanwhile. kInUse: one is being written.
   [[nodiscard]] Task<Status> checkpoint();
   [[nodiscard]] std::uint64_t checkpointedRecord() const { return checkpointed_; }
+  [[nodiscard]] LogPosition checkpointed() const { return {checkpointEpoch_, checkpointed_}; }
   // Of the segments behind the last checkpoint.
   [[nodiscard]] std::uint64_t logBytes() const;
+
+  // For readers of durable records (log_reader.h).
+  struct SegmentView {
+    std::string path;
+    std::uint64_t firstRecord = 0;
+    std::uint64_t bytes = 0;    // of durable groups, with the head
+    std::uint64_t written = 0;  // of these, in the file
+  };
+  // The last segment that begins with this record or an earlier one. None: it has gone.
+  [[nodiscard]] std::optional<SegmentView> segmentOf(std::uint64_t record) const;
+  // A copy of the groups from `offset` on of the last segment, which begins with that record, when
+  // the tail alone has them.
+  [[nodiscard]] std::vector<std::byte> unwrittenFrom(std::uint64_t firstRecord,
+                                                     std::uint64_t offset) const;
+  // The file of that checkpoint; kNotFound: another one has replaced it.
+  [[nodiscard]] Task<Result<std::unique_ptr<File>>> openCheckpoint(std::uint64_t record) const;
+  [[nodiscard]] FileSystem& files() const { return files_; }
+  [[nodiscard]] const Background& background() const { return background_; }
 
   // Writes what is in the tail alone, and syncs. Before a log of kWritten goes, when no other call
   // waits. After an error the next open() finds the tail.
@@ -147,15 +174,14 @@ class VolumeLog {
   [[nodiscard]] std::string path(const std::string& name) const { return folder_ + "/" + name; }
 
   // volume_recovery.cc
-  [[nodiscard]] Task<Status> recover(tree::Namespace& tree);
-  [[nodiscard]] Task<Status> loadCheckpoint(tree::Namespace& tree);
-  [[nodiscard]] Task<Status> replay(tree::Namespace& tree, Segment& segment);
+  [[nodiscard]] Task<Status> recover(LogReplay& into);
+  [[nodiscard]] Task<Status> loadCheckpoint(LogReplay& into);
+  [[nodiscard]] Task<Status> replay(LogReplay& into, Segment& segment);
   [[nodiscard]] Task<Status> removeFiles(std::vector<std::string> names);
   [[nodiscard]] Task<Status> openTail();
   // Appends the records of the groups in the tail that follow a segment's.
-  [[nodiscard]] Task<Status> recoverTail(tree::Namespace& tree);
+  [[nodiscard]] Task<Status> recoverTail(LogReplay& into);
   [[nodiscard]] Task<Result<bool>> hasSameBytes(const Segment& segment, LogTail::Left left);
-  [[nodiscard]] static Status applyRecord(tree::Namespace& tree, std::span<const std::byte> bytes);
 
   // Begins to write, and ends; one coroutine at a time does.
   [[nodiscard]] Task<void> beginWriting(Use use = Use::kAlone);
@@ -220,6 +246,7 @@ class VolumeLog {
   std::uint64_t synced_ = 0;
   Status syncError_;
   std::uint64_t checkpointed_ = 0;
+  std::uint64_t checkpointEpoch_ = 0;  // of that record
   Use use_ = Use::kNone;
   bool checkpointing_ = false;
   Status lastWrite_;

@@ -13,9 +13,15 @@ constexpr std::size_t kLoadBytes = std::size_t{1} << 20;
 
 Task<Result<std::unique_ptr<VolumeLog>>> VolumeLog::open(Reactor& reactor, FileSystem& files,
                                                          Options options, tree::Namespace& tree) {
+  TreeReplay replay(tree);
+  co_return co_await open(reactor, files, std::move(options), replay);
+}
+
+Task<Result<std::unique_ptr<VolumeLog>>> VolumeLog::open(Reactor& reactor, FileSystem& files,
+                                                         Options options, LogReplay& into) {
   std::unique_ptr<VolumeLog> log(new VolumeLog(reactor, files, options));
   log->written_.set();
-  const Status recovered = co_await log->recover(tree);
+  const Status recovered = co_await log->recover(into);
   if (recovered.ok()) co_return std::move(log);
   // A sync may be due of records that came from the tail.
   log->closing_.set();
@@ -23,7 +29,7 @@ Task<Result<std::unique_ptr<VolumeLog>>> VolumeLog::open(Reactor& reactor, FileS
   co_return recovered.error();
 }
 
-Task<Status> VolumeLog::recover(tree::Namespace& tree) {
+Task<Status> VolumeLog::recover(LogReplay& into) {
   auto listed = co_await files_.list(folder_, ListDetail::kKinds);
   if (!listed.ok()) co_return listed.error();
   std::vector<std::string> gone;
@@ -42,7 +48,7 @@ Task<Status> VolumeLog::recover(tree::Namespace& tree) {
     if (last && *last != checkpointed_) gone.push_back(entry.name);
   }
   if (const Status opened = co_await openTail(); !opened.ok()) co_return opened;
-  if (const Status loaded = co_await loadCheckpoint(tree); !loaded.ok()) co_return loaded;
+  if (const Status loaded = co_await loadCheckpoint(into); !loaded.ok()) co_return loaded;
   std::ranges::sort(found, {}, &Segment::firstRecord);
   for (std::size_t i = 0; i < found.size(); ++i) {
     // The checkpoint has all of it.
@@ -50,7 +56,7 @@ Task<Status> VolumeLog::recover(tree::Namespace& tree) {
       gone.push_back(found[i].name);
       continue;
     }
-    const Status replayed = co_await replay(tree, found[i]);
+    const Status replayed = co_await replay(into, found[i]);
     if (!replayed.ok()) co_return replayed;
     if (found[i].bytes == 0) {
       gone.push_back(found[i].name);
@@ -58,18 +64,17 @@ Task<Status> VolumeLog::recover(tree::Namespace& tree) {
       segments_.push_back(found[i]);
     }
   }
-  durable_ = tree.lastRecord();
+  durable_ = into.last().record;
   inFile_ = durable_;
   synced_ = durable_;
-  const tree::Volume& volume = tree.tree().volume();
-  if (durable_ != 0 && (volume.store != identity_.store || volume.volume != identity_.volume)) {
+  if (!into.isOf(identity_.store, identity_.volume)) {
     co_return Error{ErrorCode::kConflict, folder_ + " has the log of another store or volume"};
   }
   // After a kill the folder may not have been synced; files that are believed now keep their names.
   Status done = co_await files_.syncDirectory(folder_);
   if (done.ok()) done = co_await removeFiles(std::move(gone));
   if (done.ok() && segments_.empty()) done = co_await beginSegment(durable_ + 1);
-  if (done.ok() && tail_ != nullptr) done = co_await recoverTail(tree);
+  if (done.ok() && tail_ != nullptr) done = co_await recoverTail(into);
   if (!done.ok()) co_return done;
   if (tail_ == nullptr && !tailPath_.empty()) {
     auto made = co_await helpers_.run([path = tailPath_] { return LogTail::make(path); });
@@ -88,7 +93,7 @@ Task<Status> VolumeLog::openTail() {
   co_return Status();
 }
 
-Task<Status> VolumeLog::recoverTail(tree::Namespace& tree) {
+Task<Status> VolumeLog::recoverTail(LogReplay& into) {
   const auto left = tail_->left();
   if (!left || left->segment.store != identity_.store || left->segment.volume != identity_.volume) {
     co_return Status();
@@ -101,11 +106,10 @@ Task<Status> VolumeLog::recoverTail(tree::Namespace& tree) {
   if (!*same) co_return Status();
   const auto rest = left->bytes.subspan(segment->bytes - left->offset);
   // Behind a segment that another one follows stand numbers that the log has: takeGroups stops.
-  SegmentReport report{.goodBytes = segment->bytes, .lastRecord = tree.lastRecord()};
-  const auto take = [this, &tree](std::span<const std::byte> bytes) -> Status {
-    if (Status applied = applyRecord(tree, bytes); !applied.ok()) return applied;
-    pending_.push_back({tree.lastRecord(), {bytes.begin(), bytes.end()}});
-    pendingBytes_ += bytes.size();
+  SegmentReport report{.goodBytes = segment->bytes, .lastRecord = into.last().record};
+  const auto take = [this, &into](std::span<const std::byte> bytes) -> Status {
+    if (Status applied = into.apply(bytes); !applied.ok()) return applied;
+    append(into.last().record, bytes);
     return {};
   };
   Status done = co_await helpers_.run([&] { return takeGroups(rest, report, take, tailPath_); });
@@ -127,17 +131,17 @@ Task<Result<bool>> VolumeLog::hasSameBytes(const Segment& segment, LogTail::Left
   co_return *read == bytes.size() && std::ranges::equal(bytes, left.bytes.first(bytes.size()));
 }
 
-Task<Status> VolumeLog::loadCheckpoint(tree::Namespace& tree) {
+Task<Status> VolumeLog::loadCheckpoint(LogReplay& into) {
   if (checkpointed_ == 0) co_return Status();
   const std::string from = path(checkpointName(checkpointed_));
   auto file = co_await files_.open(from, {});
   if (!file.ok()) co_return file.error();
   tree::CheckpointReader reader;
-  const auto load = [&reader, &tree]() -> Result<tree::CheckpointReader::Step> {
+  const auto load = [&reader, &into]() -> Result<tree::CheckpointReader::Step> {
     for (;;) {
       const auto step = reader.next();
       if (step != tree::CheckpointReader::Step::kItem) return step;
-      if (Status loaded = tree.load(reader.item()); !loaded.ok()) return loaded.error();
+      if (Status loaded = into.load(reader.item()); !loaded.ok()) return loaded.error();
     }
   };
   std::vector<std::byte> bytes(kLoadBytes);
@@ -155,7 +159,8 @@ Task<Status> VolumeLog::loadCheckpoint(tree::Namespace& tree) {
       co_return Error{ErrorCode::kUnsupported, from + " was written by a later release of Hearth"};
     } else if (step == tree::CheckpointReader::Step::kEnd &&
                reader.head().lastRecord == checkpointed_) {
-      co_return tree.loaded(reader.head());
+      checkpointEpoch_ = reader.head().epoch;
+      co_return into.loaded(reader.head());
     } else {
       break;
     }
@@ -164,25 +169,16 @@ Task<Status> VolumeLog::loadCheckpoint(tree::Namespace& tree) {
   co_return Error{ErrorCode::kCorrupt, from + " is damaged: its disk returns wrong bytes"};
 }
 
-Status VolumeLog::applyRecord(tree::Namespace& tree, std::span<const std::byte> bytes) {
-  const tree::ParsedRecord parsed = tree::parseRecord(bytes);
-  if (parsed.kind != tree::Parse::kGood) {
-    return Error{parsed.kind == tree::Parse::kLater ? ErrorCode::kUnsupported : ErrorCode::kCorrupt,
-                 "a record of the volume's log cannot be understood"};
-  }
-  // The checkpoint has it.
-  if (parsed.record.number <= tree.lastRecord()) return {};
-  Status applied = tree.apply(parsed.record);
-  if (applied.ok()) return applied;
-  return Error{ErrorCode::kCorrupt, applied.error().message};
-}
-
 // Sets the segment's bytes; 0: it has nothing, and goes.
-Task<Status> VolumeLog::replay(tree::Namespace& tree, Segment& segment) {
+Task<Status> VolumeLog::replay(LogReplay& into, Segment& segment) {
   const std::string from = path(segment.name);
   auto opened = co_await files_.open(from, {.write = true});
   if (!opened.ok()) co_return opened.error();
-  const auto apply = [&tree](std::span<const std::byte> bytes) { return applyRecord(tree, bytes); };
+  const auto apply = [&into](std::span<const std::byte> bytes) -> Status {
+    // The checkpoint has it.
+    const bool known = tree::parseRawRecord(bytes).number <= into.last().record;
+    return known ? Status() : into.apply(bytes);
+  };
   const auto report = co_await readSegment(helpers_, **opened, from, apply);
   if (!report.ok()) co_return report.error();
   if (!report->head || report->head->firstRecord != segment.firstRecord) {
@@ -195,13 +191,13 @@ Task<Status> VolumeLog::replay(tree::Namespace& tree, Segment& segment) {
     co_return Error{ErrorCode::kConflict, from + " is of another store or volume"};
   }
   const bool empty = report->goodBytes == kSegmentHeadBytes;
-  if (segment.firstRecord > tree.lastRecord() + 1 || report->lastRecord > tree.lastRecord()) {
+  if (segment.firstRecord > into.last().record + 1 || report->lastRecord > into.last().record) {
     co_return Error{ErrorCode::kCorrupt, from +
                                              " does not follow the records before it: its disk "
                                              "returns wrong bytes"};
   }
   // It was begun and not used, since the folder could not be synced.
-  if (empty && segment.firstRecord <= tree.lastRecord()) co_return Status();
+  if (empty && segment.firstRecord <= into.last().record) co_return Status();
   Status kept;
   if (report->torn) kept = co_await (*opened)->truncate(report->goodBytes);
   // Bytes that were cut off do not come back behind the next records, and records that were read
