@@ -78,7 +78,7 @@ describe('a dataset of a scratch volume', () => {
     assert.equal((await cluster.hearth('b', 'cat', 'lost', 'gone')).code, 0);
   });
 
-  it('is read on while the agent that leads the volume is away, and waits for what only that node has', async () => {
+  it('is read on while the agent that leads the volume is away', async () => {
     const bytes = bytesOf(5, 5 * MiB);
     save('held', bytes);
     await add('b', 'held', 'models/a/held');
@@ -87,7 +87,6 @@ describe('a dataset of a scratch volume', () => {
     const mounted = cluster.mountPoint('held');
     await cluster.json('c', 'mount', 'held', mounted);
     assert.equal(sha256(readFileSync(join(mounted, 'held'))), sha256(bytes));
-    assert.notEqual((await cluster.hearth('b', 'dataset', 'add', 'late', 'volume://kv/models')).code, 0);
     await cluster.agent('a').start();
     await until(
       'the next term has begun',

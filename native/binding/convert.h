@@ -32,6 +32,7 @@ namespace hearth::convert {
 [[nodiscard]] std::vector<VolumeOptions> volumes(const Napi::Value& from);
 [[nodiscard]] std::optional<LeaderClient::Leader> volumeLeader(const Napi::Value& from);
 [[nodiscard]] VolumeLease volumeLease(const Napi::Value& from);
+[[nodiscard]] VolumeFollowers volumeFollowers(const Napi::Value& from);
 
 // Making.
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const Error& error);  // an Error with `code`
@@ -49,6 +50,7 @@ namespace hearth::convert {
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const std::vector<PeerAddress>& addresses);
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const EngineEvent& event);
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const VolumeStatistics& volume);
+[[nodiscard]] Napi::Value toJs(Napi::Env env, const NodeLogPosition& position);
 // One row of Engine.entries().
 [[nodiscard]] Napi::Value entryToJs(Napi::Env env, const Manifest& manifest, std::uint32_t index,
                                     std::uint64_t residentBytes);

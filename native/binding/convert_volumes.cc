@@ -1,6 +1,7 @@
 // Conversions of writable volumes, as native/binding/src/volumes.ts declares them.
 #include "base/content_key.h"
 #include "binding/convert.h"
+#include "binding/fields.h"
 
 namespace hearth::convert {
 namespace {
@@ -35,6 +36,14 @@ Napi::Value toJs(Napi::Env env, const CallCount& count) {
   return object;
 }
 
+Napi::Value toJs(Napi::Env env, const LogFollowers::Row& row) {
+  Napi::Object object = Napi::Object::New(env);
+  SET_FIELDS(object, row.follower, node, listed, confirmed, lag);
+  object.Set("lagSeconds", std::chrono::duration<double>(row.follower.lagTime).count());
+  object.Set("error", row.error);
+  return object;
+}
+
 }  // namespace
 
 tree::WideId wideId(const Napi::Value& from, const char* name) {
@@ -66,7 +75,26 @@ std::optional<LeaderClient::Leader> volumeLeader(const Napi::Value& from) {
 VolumeLease volumeLease(const Napi::Value& from) {
   const Napi::Object value = objectOf(from, "lease");
   return {wideId(value.Get("id"), "id"), unsigned64(value.Get("epoch"), "epoch"),
-          static_cast<std::int64_t>(unsigned64(value.Get("until"), "until"))};
+          static_cast<std::int64_t>(unsigned64(value.Get("until"), "until")),
+          texts(value.Get("followers"), "followers")};
+}
+
+VolumeFollowers volumeFollowers(const Napi::Value& from) {
+  const Napi::Object value = objectOf(from, "followers");
+  VolumeFollowers followers{wideId(value.Get("id"), "id"),
+                            unsigned64(value.Get("epoch"), "epoch"),
+                            texts(value.Get("candidates"), "candidates"),
+                            {}};
+  const Napi::Value listed = value.Get("listed");
+  if (!listed.IsUndefined()) followers.listed = texts(listed, "listed");
+  return followers;
+}
+
+Napi::Value toJs(Napi::Env env, const NodeLogPosition& position) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("node", position.node);
+  SET_FIELDS(object, position.position, epoch, record);
+  return object;
 }
 
 Napi::Value toJs(Napi::Env env, const VolumeStatistics& volume) {
@@ -83,6 +111,9 @@ Napi::Value toJs(Napi::Env env, const VolumeStatistics& volume) {
   object.Set("sessionBytes", Napi::BigInt::New(env, volume.sessionBytes));
   object.Set("overdueRequests", Napi::BigInt::New(env, volume.overdue));
   object.Set("unservedRequests", Napi::BigInt::New(env, volume.unserved));
+  object.Set("followersDropped", Napi::BigInt::New(env, volume.followersDropped));
+  object.Set("followers", arrayOf(env, volume.followers,
+                                  [env](const LogFollowers::Row& row) { return toJs(env, row); }));
   Napi::Array operations = Napi::Array::New(env);
   for (const CallCount& count : volume.operations)
     operations.Set(operations.Length(), toJs(env, count));

@@ -115,6 +115,9 @@ class EngineWrap final : public Napi::ObjectWrap<EngineWrap> {
   Napi::Value leadVolume(const Napi::CallbackInfo& info);
   void extendVolumeLease(const Napi::CallbackInfo& info);
   Napi::Value resignVolume(const Napi::CallbackInfo& info);
+  void setVolumeFollowers(const Napi::CallbackInfo& info);
+  Napi::Value volumeFollowersWanted(const Napi::CallbackInfo& info);
+  Napi::Value volumeLogPositions(const Napi::CallbackInfo& info);
   Napi::Value removeVolume(const Napi::CallbackInfo& info);
   Napi::Value volumeStatistics(const Napi::CallbackInfo& info);
   Napi::Value lookUpInVolume(const Napi::CallbackInfo& info);

@@ -1,5 +1,6 @@
 // Methods of the class `Engine` about writable volumes.
 #include "binding/engine_wrap.h"
+#include "binding/fields.h"
 
 namespace hearth {
 namespace {
@@ -7,6 +8,10 @@ namespace {
 Task<Status> setAll(Engine& engine, std::vector<VolumeOptions> volumes) {
   co_await engine.setVolumes(std::move(volumes));
   co_return Status();
+}
+
+Clock::duration timeoutOf(const Napi::Value& from) {
+  return std::chrono::milliseconds(convert::unsigned64(from, "timeoutMs"));
 }
 
 }  // namespace
@@ -40,6 +45,37 @@ void EngineWrap::extendVolumeLease(const Napi::CallbackInfo& info) {
 
 Napi::Value EngineWrap::resignVolume(const Napi::CallbackInfo& info) {
   return promise(info.Env(), engine(info.Env()).volumes().resign(convert::wideId(info[0], "id")));
+}
+
+void EngineWrap::setVolumeFollowers(const Napi::CallbackInfo& info) {
+  engine(info.Env()).volumes().setFollowers(convert::volumeFollowers(info[0]));
+}
+
+Napi::Value EngineWrap::volumeFollowersWanted(const Napi::CallbackInfo& info) {
+  return promise(
+      info.Env(),
+      engine(info.Env())
+          .volumes()
+          .followersWanted(convert::wideId(info[0], "id"), convert::unsigned64(info[1], "epoch"),
+                           convert::texts(info[2], "known"), timeoutOf(info[3])),
+      [](Napi::Env env, const Result<std::vector<std::string>>& wanted) {
+        return convert::arrayOf(
+            env, *wanted, [&](const std::string& node) { return Napi::String::New(env, node); });
+      });
+}
+
+Napi::Value EngineWrap::volumeLogPositions(const Napi::CallbackInfo& info) {
+  return promise(
+      info.Env(),
+      engine(info.Env())
+          .volumes()
+          .logPositions(convert::wideId(info[0], "id"), convert::unsigned64(info[1], "epoch"),
+                        convert::texts(info[2], "nodes"), timeoutOf(info[3])),
+      [](Napi::Env env, const Result<std::vector<NodeLogPosition>>& positions) {
+        return convert::arrayOf(env, *positions, [&](const NodeLogPosition& position) {
+          return convert::toJs(env, position);
+        });
+      });
 }
 
 Napi::Value EngineWrap::removeVolume(const Napi::CallbackInfo& info) {

@@ -23,6 +23,12 @@ const volume = (changes: Partial<WritableVolume> = {}) =>
     ...changes,
   });
 
+const followers = [
+  { node: 'b', listed: true, lag: 0n, error: '' },
+  { node: 'c', listed: true, lag: 1n, error: '' },
+  { node: 'd', listed: false, lag: 7n, error: 'd does not answer' },
+];
+
 describe('hearth volume', () => {
   let agent: FakeAgent;
   const hearth = (...words: string[]) => runCommand(['--socket', agent.socket, 'volume', ...words]);
@@ -32,6 +38,7 @@ describe('hearth volume', () => {
       createWritableVolume: ({ name, maxBytes, maxFiles }) => volume({ name, maxBytes, maxFiles }),
       getWritableVolume: ({ name }) => {
         if (name === 'kv') return volume();
+        if (name === 'led') return volume({ name, followers });
         if (name === 'small') return volume({ name, evictedFiles: 9n, evictedYoungFiles: 4n });
         throw new HearthError('NotFound', `there is no volume ${name}; hearth volume ls lists all volumes`);
       },
@@ -85,6 +92,9 @@ describe('hearth volume', () => {
     assert.match(out, /Leader {3}a, epoch 3\nDeadline 10 s\nLog {6}on a\n/);
     assert.match(out, /b {12}2 {2}512\.0 MiB/);
     assert.doesNotMatch(out, /Evicted/);
+    const places =
+      /\nLog {6}on a, b, c \(1 record behind\), d \(may not lead yet; 7 records behind; d does not answer\)\n/;
+    assert.match((await hearth('show', 'led')).out, places);
     assert.match(
       (await hearth('show', 'small')).out,
       /\nEvicted {2}9 files since the leader began, 4 of them changed less/,

@@ -1,4 +1,4 @@
-import type { WritableVolume } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { VolumeFollower, WritableVolume } from '@hearth/common/generated/hearth/v1/control.ts';
 import { Command, Option } from 'commander';
 import { printable, toneOf } from '../format/paint.ts';
 import { formatBytes, formatCount, formatPercent, formatSeconds, fractionOf } from '../format/quantity.ts';
@@ -26,9 +26,8 @@ interface CreateOptions {
 function createCommand(context: CommandContext): Command {
   return new Command('create')
     .description(
-      'Create a volume whose log of names this node keeps. Creating an equal volume again does nothing.\n\n' +
-        'A scratch volume keeps each file on the node that wrote it; the files of a node are lost with its disk, and all names with ' +
-        "this node's disk.",
+      'Create a volume whose log of names this node keeps, with copies on two others. Creating an equal volume again does nothing.\n\n' +
+        'A scratch volume keeps each file on the node that wrote it; the files of a node are lost with its disk.',
     )
     .argument('<name>', 'name of the volume')
     .addOption(new Option('--kind <kind>', 'how its bytes are kept').choices(['scratch']).default('scratch'))
@@ -110,7 +109,7 @@ function printVolume(session: Session, volume: WritableVolume): void {
     ...(volume.evictedFiles === 0n ? [] : [`Evicted  ${evictedText(volume)}`]),
     `Leader   ${printable(leader)}`,
     `Deadline ${formatSeconds(volume.deadlineMs / 1000n)}`,
-    `Log      on ${printable(volume.logNode)}`,
+    `Log      on ${printable([volume.logNode, ...volume.followers.map(followerText)].join(', '))}`,
     `Created  ${printable(volume.createdAt)}`,
     `Id       ${printable(volume.id)}`,
   );
@@ -124,6 +123,12 @@ function printVolume(session: Session, volume: WritableVolume): void {
     ],
     volume.nodes,
   );
+}
+
+function followerText({ node, listed, lag, error }: VolumeFollower): string {
+  const behind = lag === 0n ? '' : `${formatCount(lag, 'record')} behind`;
+  const notes = [listed ? '' : 'may not lead yet', behind, error].filter((note) => note !== '');
+  return notes.length === 0 ? node : `${node} (${notes.join('; ')})`;
 }
 
 function usageCommand(context: CommandContext): Command {

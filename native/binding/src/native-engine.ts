@@ -25,7 +25,9 @@ import type {
   PublishedAttributes,
   PublishedContent,
   PublishedFolder,
+  VolumeFollowers,
   VolumeLease,
+  VolumeLogPosition,
   VolumeOptions,
   VolumeStatistics,
 } from './volumes.ts';
@@ -275,6 +277,15 @@ class NativeEngine implements Engine {
   }
   resignVolume(id: string): Promise<void> {
     return call(() => this.#native.resignVolume(id));
+  }
+  setVolumeFollowers(followers: VolumeFollowers): void {
+    callNow(() => this.#native.setVolumeFollowers(followers));
+  }
+  volumeFollowersWanted(id: string, epoch: bigint, known: string[], timeoutMs: bigint): Promise<string[]> {
+    return call(() => this.#native.volumeFollowersWanted(id, epoch, known, timeoutMs));
+  }
+  volumeLogPositions(id: string, epoch: bigint, nodes: string[], timeoutMs: bigint): Promise<VolumeLogPosition[]> {
+    return call(() => this.#native.volumeLogPositions(id, epoch, nodes, timeoutMs));
   }
   removeVolume(id: string): Promise<void> {
     return call(() => this.#native.removeVolume(id));

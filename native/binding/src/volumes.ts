@@ -17,6 +17,38 @@ export interface VolumeLease {
   epoch: bigint;
   /** Milliseconds of CLOCK_BOOTTIME until which this agent may answer as the leader. */
   until: number;
+  /** When a term begins: the nodes that the store lists as followers. */
+  followers: string[];
+}
+
+/** The followers of a term's leader. */
+export interface VolumeFollowers {
+  id: string;
+  epoch: bigint;
+  /** Nodes to which the leader copies its log, the best ones first. */
+  candidates: string[];
+  /** The list that a transaction has just written; undefined: none since the last call. */
+  listed: string[] | undefined;
+}
+
+/** Where a node's log of a volume ends; the greatest epoch, and in it the greatest record, is the longest. */
+export interface VolumeLogPosition {
+  node: string;
+  epoch: bigint;
+  /** 0: the log is empty. */
+  record: bigint;
+}
+
+export interface VolumeFollower {
+  node: string;
+  /** It may lead after the leader. */
+  listed: boolean;
+  /** Record up to which it has the log; `lag` others are missing, the first one for `lagSeconds`. */
+  confirmed: bigint;
+  lag: bigint;
+  lagSeconds: number;
+  /** Why its log does not grow now; empty: it does. */
+  error: string;
 }
 
 export interface VolumeStatistics {
@@ -30,6 +62,9 @@ export interface VolumeStatistics {
   /** By the leader, since its term began; of these, files that had changed less than an hour before. */
   evictedFiles: bigint;
   evictedYoungFiles: bigint;
+  /** Of the leader; and how often, since its term began, it took one off the list because it was late. */
+  followers: VolumeFollower[];
+  followersDropped: bigint;
   /** Session files of this node. */
   sessions: number;
   sessionBytes: bigint;
@@ -85,8 +120,18 @@ export interface EngineVolumes {
   leadVolume(lease: VolumeLease): Promise<void>;
   /** The store has renewed the lease. */
   extendVolumeLease(lease: VolumeLease): void;
-  /** Answers nothing more as the leader; waits for what is under way. */
+  /** Answers nothing more as the leader; waits for what is under way, and some seconds for its followers. */
   resignVolume(id: string): Promise<void>;
+  /** Nothing when it is of another term. */
+  setVolumeFollowers(followers: VolumeFollowers): void;
+  /**
+   * The list of followers that the store should have: as soon as it is not `known`, or after the timeout. Until
+   * `setVolumeFollowers` says that a transaction has written it, the engine counts with both lists. Throws
+   * `Unavailable` when this agent leads in another epoch, or not.
+   */
+  volumeFollowersWanted(id: string, epoch: bigint, known: string[], timeoutMs: bigint): Promise<string[]>;
+  /** Where the logs of these nodes end that answer in time. They take nothing of epochs below `epoch` from then on. */
+  volumeLogPositions(id: string, epoch: bigint, nodes: string[], timeoutMs: bigint): Promise<VolumeLogPosition[]>;
   /** Removes the log and all chunks of a volume that is in no list any more. */
   removeVolume(id: string): Promise<void>;
   mountVolume(options: { target: string; id: string; source: string }): Promise<void>;

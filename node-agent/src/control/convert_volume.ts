@@ -35,6 +35,7 @@ export function writableVolumeMessage(record: WritableVolumeRecord, sight: Volum
     files: atLeader?.files ?? 0n,
     evictedFiles: atLeader?.evictedFiles ?? 0n,
     evictedYoungFiles: atLeader?.evictedYoungFiles ?? 0n,
+    followers: atLeader?.followers ?? [],
     nodes: figures
       .filter(({ sessions }) => sessions > 0)
       .map(({ node, sessions, sessionBytes }) => ({ node, sessions, sessionBytes })),

@@ -55,10 +55,19 @@ describe('health', () => {
     const { id } = await writableVolumes.create({ name: 'kv', ...limits }, context);
     await until(() => cluster.engine('a').leases.has(id));
     const operations = [{ name: 'lookup', count: 7n, failed: 1n, seconds: 0.5 }];
-    cluster.engine('a').volumeFigures.set(id, { bytes: 9n, evictedFiles: 4n, evictedYoungFiles: 2n, operations });
+    const followers = [
+      { node: 'b', listed: true, confirmed: 5n, lag: 3n, lagSeconds: 0.25, error: '' },
+      { node: 'c', listed: false, confirmed: 0n, lag: 8n, lagSeconds: 9, error: 'c does not answer' },
+    ];
+    const evicted = { evictedFiles: 4n, evictedYoungFiles: 2n };
+    cluster.engine('a').volumeFigures.set(id, { bytes: 9n, ...evicted, operations, followers, followersDropped: 6n });
     const text = await (await fetch(`${url}/metrics`)).text();
     assert.ok(text.includes('hearth_volume_leader{volume="kv"} 1'), text);
     assert.ok(text.includes('hearth_volume_bytes{volume="kv"} 9'));
+    assert.ok(text.includes('hearth_volume_followers{volume="kv"} 1'));
+    assert.ok(text.includes('hearth_volume_follower_lag_records{volume="kv",follower="b"} 3'));
+    assert.ok(text.includes('hearth_volume_follower_lag_seconds{volume="kv",follower="c"} 9'));
+    assert.ok(text.includes('hearth_volume_followers_dropped_total{volume="kv"} 6'));
     assert.ok(text.includes('hearth_volume_evicted_files_total{volume="kv"} 4'));
     assert.ok(text.includes('hearth_volume_evicted_young_files_total{volume="kv"} 2'));
     assert.ok(text.includes('hearth_volume_operations_total{volume="kv",operation="lookup"} 7'));

@@ -1,4 +1,4 @@
-import type { VolumeStatistics } from '@hearth/engine';
+import type { VolumeFollower, VolumeStatistics } from '@hearth/engine';
 import { type MetricRow, row, type Seen, type ValueRow } from './metric_row.ts';
 
 type Operation = VolumeStatistics['operations'][number];
@@ -12,6 +12,13 @@ const ofLeaders =
   (read: (volume: VolumeStatistics) => bigint): ValueRow['read'] =>
   (seen) =>
     named(seen).flatMap(([name, volume]) => (volume.leads ? [[[name], Number(read(volume))]] : []));
+
+const ofFollowers =
+  (read: (follower: VolumeFollower) => bigint | number): ValueRow['read'] =>
+  (seen) =>
+    named(seen).flatMap(([name, { followers }]) =>
+      followers.map((follower): [string[], number] => [[name, follower.node], Number(read(follower))]),
+    );
 
 const ofOperations =
   (read: (operation: Operation) => bigint | number): ValueRow['read'] =>
@@ -69,6 +76,34 @@ export const volumeRows: readonly MetricRow[] = [
     'volume_evicted_young_files_total',
     'Of these, files that had changed less than an hour before.',
     ofLeaders((volume) => volume.evictedYoungFiles),
+    ['volume'],
+  ),
+  row(
+    'gauge',
+    'volume_followers',
+    'Nodes that may lead when the leader is lost, at the leader; they lack a second of changes at most.',
+    ofLeaders(({ followers }) => BigInt(followers.filter(({ listed }) => listed).length)),
+    ['volume'],
+  ),
+  row(
+    'gauge',
+    'volume_follower_lag_records',
+    "Records of the leader's log that a follower lacks.",
+    ofFollowers(({ lag }) => lag),
+    ['volume', 'follower'],
+  ),
+  row(
+    'gauge',
+    'volume_follower_lag_seconds',
+    'Time since the first of these records.',
+    ofFollowers(({ lagSeconds }) => lagSeconds),
+    ['volume', 'follower'],
+  ),
+  row(
+    'counter',
+    'volume_followers_dropped_total',
+    'Followers that the leader took off its list because they were late, since its term began.',
+    ofLeaders(({ followersDropped }) => followersDropped),
     ['volume'],
   ),
   row(

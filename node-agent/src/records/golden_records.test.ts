@@ -58,7 +58,7 @@ const goldens: Record<string, Golden> = {
   'stats/': {
     schema: statisticsSchema,
     whole:
-      '{"format":1,"node":"n","budgetBytes":"1","usedBytes":"2","freeBytes":"3","pinnedBytes":"4","originBytes":"5","peerBytesReceived":"6","peerBytesSent":"7","corruptBlocks":"8","startedAt":9,"capabilities":[{"name":"volumes","ready":false,"reason":"r","pods":[{"namespace":"s","name":"p","uid":"u","reboundAt":"t"}],"podsLeftOut":1}],"rdma":{"use":"auto","reason":"r","ports":[{"name":"mlx5_0/1","link":"InfiniBand","gid":"fe80::1","mtuBytes":4096,"bitsPerSecond":"10","active":true,"used":true,"bytesReceived":"11","bytesSent":"12","requests":"13","failures":"14","retries":"15","pauses":"16","medianMicroseconds":"17","p99Microseconds":"18","inMessages":true}],"refused":[{"port":"mlx5_1/1","reason":"down"}],"peers":1,"peersOverTcp":2,"peersReason":"r"},"volumes":[{"id":"v","leads":true,"error":"e","bytes":"20","files":"21","sessions":22,"sessionBytes":"23","evictedFiles":"24","evictedYoungFiles":"25"}],"residency":{"d":{"residentBytes":"9223372036854775808","memoryBytes":"19","completeFiles":1,"pinned":true,"dataPath":"view","reason":"","sourcesAside":["the first source: w"]}}}',
+      '{"format":1,"node":"n","budgetBytes":"1","usedBytes":"2","freeBytes":"3","pinnedBytes":"4","originBytes":"5","peerBytesReceived":"6","peerBytesSent":"7","corruptBlocks":"8","startedAt":9,"capabilities":[{"name":"volumes","ready":false,"reason":"r","pods":[{"namespace":"s","name":"p","uid":"u","reboundAt":"t"}],"podsLeftOut":1}],"rdma":{"use":"auto","reason":"r","ports":[{"name":"mlx5_0/1","link":"InfiniBand","gid":"fe80::1","mtuBytes":4096,"bitsPerSecond":"10","active":true,"used":true,"bytesReceived":"11","bytesSent":"12","requests":"13","failures":"14","retries":"15","pauses":"16","medianMicroseconds":"17","p99Microseconds":"18","inMessages":true}],"refused":[{"port":"mlx5_1/1","reason":"down"}],"peers":1,"peersOverTcp":2,"peersReason":"r"},"volumes":[{"id":"v","leads":true,"error":"e","bytes":"20","files":"21","sessions":22,"sessionBytes":"23","evictedFiles":"24","evictedYoungFiles":"25","followers":[{"node":"m","listed":true,"lag":"26","error":"r"}]}],"residency":{"d":{"residentBytes":"9223372036854775808","memoryBytes":"19","completeFiles":1,"pinned":true,"dataPath":"view","reason":"","sourcesAside":["the first source: w"]}}}',
     optional: ['capabilities', 'rdma', 'volumes'],
   },
   'usage/': { schema: usageSchema, whole: '{"format":1,"dataset":"d","usedAt":1,"uses":2.5}', optional: ['uses'] },
@@ -106,7 +106,8 @@ const goldens: Record<string, Golden> = {
   },
   'writable/volumes/': {
     schema: writableVolumeSchema,
-    whole: `{"format":1,"name":"v","id":"${hex}","store":"${hex}","kind":"scratch","maxBytes":"1","maxFiles":"2","deadlineMs":10000,"createdAt":3,"epoch":4,"logInstallation":"i","logNode":"n"}`,
+    whole: `{"format":1,"name":"v","id":"${hex}","store":"${hex}","kind":"scratch","maxBytes":"1","maxFiles":"2","deadlineMs":10000,"createdAt":3,"epoch":4,"logInstallation":"i","logNode":"n","followers":["m"]}`,
+    optional: ['followers'],
   },
   'writable/leaders/': {
     schema: volumeLeaderSchema,

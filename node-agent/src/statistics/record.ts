@@ -65,6 +65,7 @@ const volumeSchema = z.object({
   sessionBytes: unsigned,
   evictedFiles: unsigned.default(0n),
   evictedYoungFiles: unsigned.default(0n),
+  followers: z.array(z.object({ node: z.string(), listed: z.boolean(), lag: unsigned, error: z.string() })).default([]),
 });
 export type NodeVolume = z.output<typeof volumeSchema>;
 

@@ -85,6 +85,10 @@ export class FakeEngine extends FakeVolumes implements Engine {
   peers: Peer[] = [];
   closed = false;
 
+  protected peerVolumes(node: string): FakeVolumes | undefined {
+    return this.fabric.engines.get(node);
+  }
+
   constructor(fabric: FakeFabric, options: EngineOptions, disk: FakeDisk = new FakeDisk()) {
     super();
     if (disk.locked)

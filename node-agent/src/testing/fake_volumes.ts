@@ -4,7 +4,9 @@ import type {
   PublishedAttributes,
   PublishedContent,
   PublishedFolder,
+  VolumeFollowers,
   VolumeLease,
+  VolumeLogPosition,
   VolumeOptions,
   VolumeStatistics,
 } from '@hearth/engine';
@@ -12,9 +14,14 @@ import type { FakeDisk } from './fake_disk.ts';
 import { notFound } from './fake_fabric.ts';
 import type { FakePublishedFiles } from './fake_published_files.ts';
 
-/** Writable volumes of a fake engine: leases and epochs, no files. */
+/** Writable volumes of a fake engine: leases and epochs, no files. A follower has its leader's log at once. */
 export abstract class FakeVolumes implements EngineVolumes {
   abstract readonly disk: FakeDisk;
+  /** The engine of another agent that runs. */
+  protected abstract peerVolumes(node: string): FakeVolumes | undefined;
+  /** Nodes that this leader finds late as followers. */
+  readonly lateFollowers = new Set<string>();
+  readonly #followers = new Map<string, { candidates: string[]; waiting: (() => void)[] }>();
   /** All volumes, by id. */
   readonly volumes = new Map<string, VolumeOptions>();
   readonly volumeLeaders = new Map<string, { node: string; epoch: bigint }>();
@@ -57,6 +64,43 @@ export abstract class FakeVolumes implements EngineVolumes {
 
   async resignVolume(id: string): Promise<void> {
     this.leases.delete(id);
+    this.followersChanged();
+  }
+
+  setVolumeFollowers({ id, epoch, candidates }: VolumeFollowers): void {
+    if (this.leases.get(id)?.epoch !== epoch) return;
+    this.#followers.set(id, { candidates, waiting: this.#followers.get(id)?.waiting ?? [] });
+    this.followersChanged();
+  }
+
+  /** Lets all that wait for lists of followers look again. */
+  followersChanged(): void {
+    for (const { waiting } of this.#followers.values()) for (const look of waiting.splice(0)) look();
+  }
+
+  async volumeFollowersWanted(id: string, epoch: bigint, known: string[]): Promise<string[]> {
+    for (;;) {
+      const followers = this.#followers.get(id);
+      if (this.leases.get(id)?.epoch !== epoch || followers === undefined) {
+        throw new HearthError('Unavailable', `volume ${id} is not led in epoch ${epoch}`);
+      }
+      const wanted = followers.candidates.filter(
+        (node) => !this.lateFollowers.has(node) && this.peerVolumes(node) !== undefined,
+      );
+      for (const node of wanted) this.peerVolumes(node)?.disk.volumeLogs.set(id, epoch);
+      wanted.sort();
+      if (wanted.join() !== known.join()) return wanted;
+      await new Promise<void>((resolve) => followers.waiting.push(resolve));
+    }
+  }
+
+  async volumeLogPositions(id: string, _epoch: bigint, nodes: string[]): Promise<VolumeLogPosition[]> {
+    return nodes.flatMap((node) => {
+      const peer = this.peerVolumes(node);
+      if (peer === undefined) return [];
+      const epoch = peer.disk.volumeLogs.get(id) ?? 0n;
+      return [{ node, epoch, record: epoch }];
+    });
   }
 
   async removeVolume(id: string): Promise<void> {
@@ -91,6 +135,8 @@ export abstract class FakeVolumes implements EngineVolumes {
       inodes: 0n,
       evictedFiles: 0n,
       evictedYoungFiles: 0n,
+      followers: [],
+      followersDropped: 0n,
       sessions: 0,
       sessionBytes: 0n,
       overdueRequests: 0n,

@@ -14,6 +14,7 @@ export async function volumeFigures(
     const { id, leads, bytes, inodes: files, sessions, sessionBytes, evictedFiles, evictedYoungFiles } = one;
     const error = one.error || reconciler.reasonOf(id);
     if (!leads && error === '' && sessions === 0) return [];
-    return [{ id, leads, error, bytes, files, sessions, sessionBytes, evictedFiles, evictedYoungFiles }];
+    const followers = one.followers.map(({ node, listed, lag, error }) => ({ node, listed, lag, error }));
+    return [{ id, leads, error, bytes, files, sessions, sessionBytes, evictedFiles, evictedYoungFiles, followers }];
   });
 }

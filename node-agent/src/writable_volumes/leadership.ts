@@ -1,6 +1,8 @@
 import { HearthError, sleep } from '@hearth/common';
 import type { AgentContext } from '../context.ts';
 import type { LeaseId, Operation } from '../store/index.ts';
+import { type Election, elect, mayLead } from './election.ts';
+import { keepFollowers } from './followers.ts';
 import { maxEpoch, type WritableVolumeRecord } from './record.ts';
 import type { WritableVolumeTables } from './tables.ts';
 
@@ -11,17 +13,22 @@ interface Term {
   lease: LeaseId;
   /** Of the transaction that began the term. */
   revision: number;
+  /** As that transaction left them. */
+  followers: string[];
 }
 
 const resignMs = 2_000;
+/** A candidate's log that does not answer within this time does not count. */
+const positionMs = 1_000n;
 
 /**
- * This agent's leadership of one volume, whose log it has: begins a term, renews the engine's lease with the agent's,
- * and begins another term when one has ended, until `close`.
+ * This agent's leadership of one volume, whose log or a copy of it this agent has: begins a term when there is no
+ * leader, renews the engine's lease with the agent's, and begins another term when one has ended, until `close`.
  *
  * Every term has an epoch of its own, because one transaction counts it and writes the leader's record. That record may
  * replace one of the same installation: the lock of the cache directory proves that the agent which wrote it has ended.
- * Any other leader's record must be gone first. The engine answers as the leader only while `Session.certainUntil` says
+ * Any other leader's record must be gone first; a follower then waits a moment for the agent that led, which may have
+ * restarted, and leads if its log is the longest that answers (election.ts). The engine answers as the leader only while `Session.certainUntil` says
  * that the record exists, so two agents never lead at once.
  */
 export class Leadership {
@@ -75,13 +82,35 @@ export class Leadership {
           logger.error('failed to lead a volume; retrying', { volume: this.#name, error });
         reported = error.message;
       }
-      await sleep(clock, timings.electionMs * (0.5 + clock.random()), signal);
+      if (!(await this.#vacancy(signal))) await sleep(clock, timings.electionMs * (0.5 + clock.random()), signal);
     }
+  }
+
+  /** Waits while another agent leads, and then for the agent that led. False: no other one leads. */
+  async #vacancy(signal: AbortSignal): Promise<boolean> {
+    const { clock, timings, installation } = this.#context;
+    const { leadersMirror } = this.#tables;
+    const other = () => {
+      const leader = this.#tables.leaderOf(this.#id);
+      return leader !== undefined && leader.installation !== installation ? leader : undefined;
+    };
+    if (other() === undefined) return false;
+    try {
+      await leadersMirror.waitFor(() => (other() === undefined ? true : undefined), signal);
+      const record = this.#tables.volumesMirror.get(this.#name);
+      if (record?.logInstallation !== installation) {
+        await sleep(clock, timings.electionMs * (1 + 0.25 * clock.random()), signal);
+      }
+    } catch (thrown) {
+      if (!signal.aborted) throw thrown;
+    }
+    return true;
   }
 
   /** Undefined: not now, for `#reason`. */
   async #begin(signal: AbortSignal): Promise<Term | undefined> {
     const { node, installation, session } = this.#context;
+    const own = { node, installation };
     const { volumes, leaders, store } = this.#tables;
     const lease = await session.lease(signal);
     const keys = { volume: volumes.key(this.#name), leader: leaders.key(this.#id) };
@@ -95,9 +124,12 @@ export class Leadership {
     if (former !== undefined && former.installation !== installation) {
       return this.#wait(`the lease of its leader on ${former.node} has not ended`);
     }
+    if (!mayLead(record, own)) return this.#wait('its leader has taken this node off the list of followers');
     if (record.epoch === maxEpoch) return this.#wait(`all ${maxEpoch} epochs are used; create another volume`);
     const epoch = record.epoch + 1;
-    const next: WritableVolumeRecord = { ...record, epoch, logNode: node };
+    const { followers, reason } = await this.#elect(record, epoch);
+    if (followers === undefined) return this.#wait(reason);
+    const next: WritableVolumeRecord = { ...record, epoch, logInstallation: installation, logNode: node, followers };
     const success: Operation[] = [
       volumes.replaceOperation(volume, next),
       leaders.putOperation(this.#id, { id: this.#id, node, installation, epoch }, lease),
@@ -107,7 +139,17 @@ export class Leadership {
       { key: keys.leader, modRevision: leader?.modRevision ?? 0 },
     ];
     const { succeeded, revision } = await store.transact({ compare, success }, { signal });
-    return succeeded ? { epoch, lease, revision } : undefined;
+    return succeeded ? { epoch, lease, revision, followers } : undefined;
+  }
+
+  /** The log of a volume without followers is the only one. */
+  async #elect(record: WritableVolumeRecord, epoch: number): Promise<Election> {
+    const { node, installation, engine } = this.#context;
+    const { logInstallation, logNode, followers } = record;
+    if (followers.length === 0) return { followers, reason: '' };
+    const nodes = new Set([node, ...followers, ...(logInstallation === installation ? [] : [logNode])]);
+    const positions = await engine.volumeLogPositions(this.#id, BigInt(epoch), [...nodes], positionMs);
+    return elect(record, { node, installation }, positions);
   }
 
   #wait(reason: string): undefined {
@@ -120,19 +162,26 @@ export class Leadership {
     const { engine, logger } = this.#context;
     const { epoch } = term;
     const volume = this.#name;
+    const over = new AbortController();
+    const followed = { id: this.#id, name: volume, epoch, followers: term.followers };
+    let keeping: Promise<void> | undefined;
     try {
-      await engine.leadVolume({ id: this.#id, epoch: BigInt(epoch), until: this.#until(term) });
+      const { followers } = term;
+      await engine.leadVolume({ id: this.#id, epoch: BigInt(epoch), until: this.#until(term), followers });
       this.#term = term;
       // The lease may have been renewed while the engine read the log.
       this.#extend();
       logger.info('this agent leads a volume', { volume, epoch });
+      keeping = keepFollowers(this.#context, this.#tables, followed, over.signal);
       await this.#tables.leadersMirror.waitFor(() => (this.#isOver(term) ? true : undefined), signal);
       if (this.#tables.volumesMirror.get(volume)?.id !== this.#id) return;
       this.#reason = 'the lease of its leader ended, because the store did not answer in time';
       logger.warn('the lease of a volume ended; this agent leads it no longer', { volume, epoch });
     } finally {
       this.#term = undefined;
+      over.abort();
       await this.#resign(term);
+      await keeping;
     }
   }
 
@@ -149,7 +198,7 @@ export class Leadership {
   #extend(): void {
     const term = this.#term;
     if (term === undefined || this.#until(term) === 0) return;
-    const lease = { id: this.#id, epoch: BigInt(term.epoch), until: this.#until(term) };
+    const lease = { id: this.#id, epoch: BigInt(term.epoch), until: this.#until(term), followers: [] };
     try {
       this.#context.engine.extendVolumeLease(lease);
     } catch (thrown) {

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { epochMs, HearthError, type Logger } from '@hearth/common';
 import type { VolumeOptions } from '@hearth/engine';
 import type { AgentContext } from '../context.ts';
+import { mayLead } from './election.ts';
 import { Leadership } from './leadership.ts';
 import type { VolumeLeaderRecord, WritableVolumeRecord } from './record.ts';
 import type { WritableVolumeTables } from './tables.ts';
@@ -13,7 +14,7 @@ const maxRetryMs = 5_000;
 
 /**
  * Brings the engine to the state that the store shows: all volumes, the leader of each, and the files of deleted ones
- * gone. Leads the volumes whose log this agent has. One pass at a time, again after each change, and after a failure
+ * gone. Leads the volumes whose log, or a copy of it, this agent has. One pass at a time, again after each change, and after a failure
  * with growing pauses.
  *
  * A volume that vanishes from the store without a record of its deletion was lost with the store: it stays open, and
@@ -61,9 +62,10 @@ export class VolumeReconciler {
     await this.#tables.volumesMirror.waitFor(pushed, signal);
   }
 
-  /** The reason why this agent, which has the log of the volume, does not lead it; empty: it leads, or has no log. */
+  /** The reason why this agent, which led the volume last, does not lead it; empty: it leads, or another one did. */
   reasonOf(id: string): string {
-    return this.#leaderships.get(id)?.reason ?? '';
+    const record = this.#tables.list().find((volume) => volume.id === id);
+    return record !== undefined && this.#hasLog(record) ? (this.#leaderships.get(id)?.reason ?? '') : '';
   }
 
   /** Resigns as the leader of all volumes. Never throws. */
@@ -107,7 +109,7 @@ export class VolumeReconciler {
 
   async #reconcile(): Promise<void> {
     const volumes = this.#present();
-    const own = volumes.filter(({ logInstallation }) => logInstallation === this.#context.installation);
+    const own = volumes.filter((volume) => mayLead(volume, this.#context));
     // A volume must not be closed under its leader.
     await this.#endLeaderships(new Set(own.map(({ id }) => id)));
     await this.#pushVolumes(volumes);
@@ -118,7 +120,11 @@ export class VolumeReconciler {
       }
     }
     await this.#removeDeleted();
-    for (const volume of own) if (this.#lost.has(volume.id)) await this.#restore(volume);
+    for (const volume of own) if (this.#lost.has(volume.id) && this.#hasLog(volume)) await this.#restore(volume);
+  }
+
+  #hasLog({ logInstallation }: WritableVolumeRecord): boolean {
+    return logInstallation === this.#context.installation;
   }
 
   /** Volumes in the store, and those that it lost. */

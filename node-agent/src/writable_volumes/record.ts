@@ -22,9 +22,11 @@ export const writableVolumeSchema = z.object({
   createdAt: z.number(),
   /** Of the last term, 0 before the first one. A term begins with the transaction that counts it. */
   epoch: z.int().min(0).max(maxEpoch),
-  /** The cache directory that has the log of names, and the node on which it was seen last. Only its agent may lead. */
+  /** The cache directory that has the log of names, and the node on which it was seen last. */
   logInstallation: z.string().min(1),
   logNode: z.string(),
+  /** Nodes with a copy of the log that lacks a second of changes at most: their agents may lead, too. */
+  followers: z.array(z.string()).default([]),
 });
 export type WritableVolumeRecord = z.output<typeof writableVolumeSchema>;
 

@@ -54,6 +54,7 @@ export class WritableVolumes {
       epoch: 0,
       logInstallation: log.installation,
       logNode: log.node,
+      followers: [],
     };
     const record = await this.#tables.volumes.update(
       name,

@@ -1,3 +1,3 @@
 /** Real agents, their holder and their store as processes on this machine. */
-export { AgentProcess, type AgentSettings } from './agent_process.ts';
+export { AgentProcess, type AgentSettings, tailsFolder } from './agent_process.ts';
 export { Cluster } from './cluster.ts';
