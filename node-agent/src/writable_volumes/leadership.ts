@@ -101,10 +101,11 @@ export class Leadership {
       if (record?.logInstallation !== installation) {
         await sleep(clock, timings.electionMs * (1 + 0.25 * clock.random()), signal);
       }
-    } catch (thrown) {
-      if (!signal.aborted) throw thrown;
+      return true;
+    } catch {
+      // The watch of the store ends with the agent.
+      return false;
     }
-    return true;
   }
 
   /** Undefined: not now, for `#reason`. */
