@@ -13,6 +13,8 @@ export class FakeDisk {
   readonly mounts = new Map<string, MountInfo>();
   /** The last epoch in the log of each volume that this disk has. */
   readonly volumeLogs = new Map<string, bigint>();
+  /** Nodes that a leader with this disk finds late as followers. */
+  readonly lateFollowers = new Set<string>();
   /** True when complete manifests can be mounted as views. */
   viewsPossible = false;
   /** Of every manifest, in files that are whole in memory. */

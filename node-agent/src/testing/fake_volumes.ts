@@ -19,8 +19,6 @@ export abstract class FakeVolumes implements EngineVolumes {
   abstract readonly disk: FakeDisk;
   /** The engine of another agent that runs. */
   protected abstract peerVolumes(node: string): FakeVolumes | undefined;
-  /** Nodes that this leader finds late as followers. */
-  readonly lateFollowers = new Set<string>();
   readonly #followers = new Map<string, { candidates: string[]; waiting: (() => void)[] }>();
   /** All volumes, by id. */
   readonly volumes = new Map<string, VolumeOptions>();
@@ -85,7 +83,7 @@ export abstract class FakeVolumes implements EngineVolumes {
         throw new HearthError('Unavailable', `volume ${id} is not led in epoch ${epoch}`);
       }
       const wanted = followers.candidates.filter(
-        (node) => !this.lateFollowers.has(node) && this.peerVolumes(node) !== undefined,
+        (node) => !this.disk.lateFollowers.has(node) && this.peerVolumes(node) !== undefined,
       );
       for (const node of wanted) this.peerVolumes(node)?.disk.volumeLogs.set(id, epoch);
       wanted.sort();

@@ -92,7 +92,7 @@ describe('followers of a volume leader', () => {
   it('leave the list when they are late, and do not lead then', async () => {
     const { id: volume } = await create();
     await listed('b', 'b', 'c');
-    cluster.engine('a').lateFollowers.add('b');
+    cluster.disks.get('a')?.lateFollowers.add('b');
     cluster.engine('a').followersChanged();
     await listed('b', 'c');
     await cluster.remove('c');

@@ -66,12 +66,11 @@ describe('writable volumes', () => {
   });
 
   it('have a higher epoch in every term: after a crash at once, without waiting for the lease', async () => {
-    cluster.engine('a').lateFollowers.add('b');
+    cluster.disks.get('a')?.lateFollowers.add('b');
     const { id } = await create();
     await ledBy('a', id, 1n);
     await cluster.remove('a', 'crash');
     await cluster.add('a');
-    cluster.engine('a').lateFollowers.add('b');
     await ledBy('a', id, 2n);
     await cluster.remove('a');
     await until(() => leaderSeenBy('b', id) === undefined);
