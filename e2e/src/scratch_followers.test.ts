@@ -67,6 +67,8 @@ describe('the followers of a scratch volume', () => {
     write('c', 30);
     write('a', 10);
     writeFileSync(join(mounts.b, 'large'), Buffer.alloc(9 * MiB, 'large'));
+    // The bytes of this one are on b, too.
+    assert.equal(sha256(readFileSync(join(mounts.b, 'of a', 'file 9'))), sha256(bytesOf('a', 9)));
     await followedBy('b', 'b', 'c');
     const { id, epoch } = await volume('b');
     const began = Date.now();
@@ -81,9 +83,31 @@ describe('the followers of a scratch volume', () => {
       check(reader, 'b', 30);
       check(reader, 'c', 30);
       assert.equal(readdirSync(join(mounts[reader], 'of a')).length, 10);
+      for (let i = 0; i < 9; i++)
+        assert.throws(() => readFileSync(join(mounts[reader], 'of a', `file ${i}`)), { code: 'ENOENT' });
+      assert.equal(sha256(readFileSync(join(mounts[reader], 'of a', 'file 9'))), sha256(bytesOf('a', 9)));
     }
     assert.equal(sha256(readFileSync(join(mounts.c, 'large'))), sha256(Buffer.alloc(9 * MiB, 'large')));
     write('c', 5, 'after');
     check('b', 'c', 5, 'after');
+  });
+
+  it('get the log anew when they return, and lead in their turn', async () => {
+    const { leader } = await volume('b');
+    const other: Name = leader === 'b' ? 'c' : 'b';
+    await cluster.agent('a').start();
+    await followedBy(other, ...['a', other].sort());
+    assert.equal((await volume('a')).leader, leader);
+    write('a', 5, 'of a again');
+    await followedBy(other, ...['a', other].sort());
+    assert.equal((await cluster.agent(leader).stop()).code, 0);
+    await ledBy('a', 'a', other);
+    await cluster.agent(leader).start();
+    for (const reader of names) {
+      check(reader, 'b', 30);
+      check(reader, 'c', 30);
+      check(reader, 'c', 5, 'after');
+      check(reader, 'a', 5, 'of a again');
+    }
   });
 });

@@ -340,10 +340,21 @@ Task<OpenedVolumeFile> VolumeSessions::openContent(tree::Attributes about,
   const auto run = soleRun(*content);
   if (!run) co_return failed(EIO);
   Result<FileReference> reference = co_await referenceTo(*run, content->length);
+  const std::string holder = reference.ok() ? reference->dataset->holder : std::string();
   const auto reader = co_await openReader(about.id, run->session, std::move(reference));
   if (reader == nullptr) co_return failed(EIO);
+  if (co_await isLost(holder, content->length, *reader)) co_return failed(ENOENT);
   file.reading = reader;
   co_return file;
+}
+
+Task<bool> VolumeSessions::isLost(const std::string& holder, std::uint64_t length,
+                                  MountSource::OpenFile& reader) {
+  const bool isGone = ports_.isGone && ports_.isGone(holder);
+  if (!isGone) co_return false;
+  const auto probed = static_cast<std::uint32_t>(std::min<std::uint64_t>(length, kBlockBytes));
+  const auto bytes = co_await readPiece(ports_.reactor, reader, 0, probed);
+  co_return !bytes.ok();
 }
 
 Task<Result<FileReference>> VolumeSessions::referenceTo(tree::ChunkRun run, std::uint64_t length) {
@@ -353,7 +364,10 @@ Task<Result<FileReference>> VolumeSessions::referenceTo(tree::ChunkRun run, std:
   dataset->holder = co_await ports_.client.nodeOf(run.holder);
   if (dataset->holder.empty())
     co_return Error{ErrorCode::kNotFound, "the node that wrote the file has left the volume"};
-  dataset->absence.setBound(std::chrono::duration_cast<std::chrono::milliseconds>(deadline_));
+  // Nobody waits for an agent that is gone.
+  const bool isGone = ports_.isGone && ports_.isGone(dataset->holder);
+  const Clock::duration bound = isGone ? Clock::duration::zero() : deadline_;
+  dataset->absence.setBound(std::chrono::duration_cast<std::chrono::milliseconds>(bound));
   const auto entry = (*manifest)->lookUp("content");
   co_return FileReference::of(dataset, *entry);
 }

@@ -57,6 +57,8 @@ class VolumeSessions final : public VolumeFiles {
     VolumeClient& client;
     const MountPorts& mounting;
     PublishedFiles& published;
+    // True: the store has no lease of that node's agent any more. Empty: not known of any.
+    std::function<bool(const std::string& node)> isGone = {};
   };
   VolumeSessions(Ports ports, SessionOptions options);
   ~VolumeSessions() override;
@@ -166,6 +168,9 @@ class VolumeSessions final : public VolumeFiles {
   // The content of the attributes, through this node's cache.
   [[nodiscard]] Task<OpenedVolumeFile> openContent(tree::Attributes about,
                                                    std::optional<tree::Content> content);
+  // The agent that wrote the file is gone, and no other one gives its first bytes.
+  [[nodiscard]] Task<bool> isLost(const std::string& holder, std::uint64_t length,
+                                  MountSource::OpenFile& reader);
   // A content as the file of a dataset.
   [[nodiscard]] Task<Result<FileReference>> referenceTo(tree::ChunkRun run, std::uint64_t length);
   [[nodiscard]] Task<Result<std::shared_ptr<MountSource::OpenFile>>> readerOf(FileReference file);
