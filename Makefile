@@ -151,7 +151,7 @@ generate: $(GENERATED) ## Write all generated sources again
 
 format: $(GENERATED) ## Format all sources
 	@node_modules/.bin/biome check --write . > /dev/null
-	@git ls-files 'native/*.h' 'native/*.cc' | xargs clang-format -i
+	@git ls-files 'native/*.h' 'native/*.cc' 'integrations/*.h' 'integrations/*.cc' | xargs clang-format -i
 
 clean: ## Remove build outputs
 	@rm -rf build

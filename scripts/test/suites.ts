@@ -89,7 +89,7 @@ async function clangTidy(run: Run): Promise<Outcome> {
 
 async function lint(run: Run): Promise<Counts> {
   const format =
-    "git ls-files 'native/*.h' 'native/*.cc' | grep -v /generated/ | xargs -P2 -n80 clang-format --dry-run -Werror";
+    "git ls-files 'native/*.h' 'native/*.cc' 'integrations/*.h' 'integrations/*.cc' | grep -v /generated/ | xargs -P2 -n80 clang-format --dry-run -Werror";
   return [
     step('tsc', await run('node_modules/.bin/tsc', ['-b'])),
     step('biome', await run('node_modules/.bin/biome', styleCheck)),

@@ -18,6 +18,8 @@ const engines = join(import.meta.dirname, '../../e2e/plugins/requirements.txt');
 
 const environments: Record<string, Environment> = {
   'numba-python': { version: 'numba-0.68.1', packages: ['numba==0.68.1'] },
+  // By itself, as its versions since 1.4 import no PyTorch.
+  'nixl-python': { version: 'nixl-1.5.1', packages: ['--no-deps', 'nixl-cu12==1.5.1', 'numpy==2.4.6'] },
   // The engines ask for several versions of PyTorch and for packages of devices; the list has what their file tiers import.
   'engines-python': {
     version: `engines-${createHash('sha256').update(readFileSync(engines)).digest('hex').slice(0, 12)}`,
