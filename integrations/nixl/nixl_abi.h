@@ -49,7 +49,7 @@ struct Descriptor {
   std::uint64_t device;
   Metadata* metadata;
 };
-// What is registered or asked for.
+// Memory or an object to register, or to ask for.
 struct BlobDescriptor {
   std::uintptr_t address;
   std::size_t length;

@@ -36,7 +36,7 @@ class AgentLink {
   ~AgentLink() { end(); }
 
   [[nodiscard]] Reactor& reactor() { return lent_->reactor(); }
-  // Any thread. What threads that wait for this link alone may run.
+  // Any thread. The part that threads run which wait for this link alone.
   [[nodiscard]] LentReactor& lent() { return *lent_; }
   // Any thread: runs the task on this thread; dropped unstarted when the link has closed, and when
   // this throws std::bad_alloc.

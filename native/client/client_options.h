@@ -29,7 +29,7 @@ struct ClientOptions {
   std::string warning;            // of what is not as the program has asked for it; may be empty
 };
 
-// Whether a path names its dataset or volume by itself.
+// True for a path that names its dataset or volume by itself.
 [[nodiscard]] bool namesItsRoot(std::string_view path);
 // "gd2fs://10.0.0.1:7527,gd2fs://[fd00::1]" without a port: 7527. kInvalidArgument names what is
 // wrong.

@@ -52,7 +52,7 @@ class KvQueue {
   // The number of batches with that id that it has ended.
   [[nodiscard]] int cancel(const void* id);
   void cancelAll();
-  // Whether nothing touches memory of batches any more.
+  // True: nothing touches memory of batches any more.
   [[nodiscard]] bool drain(Clock::time_point deadline);
 
  private:

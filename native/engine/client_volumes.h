@@ -1,6 +1,6 @@
-// What clients ask about files of volumes (/volume/NAME/...): paths, tokens, and what was
-// published. Writes are ClientWrites'. Any thread; tasks continue on the reactor of the shard that
-// they are given.
+// Answers what clients ask about files of volumes (/volume/NAME/...): checks tokens, resolves
+// paths, and opens published content. ClientWrites takes their bytes. Any thread; tasks continue on
+// the reactor of the shard that they are given.
 #pragma once
 
 #include <list>
@@ -86,7 +86,7 @@ class ClientVolumes {
   [[nodiscard]] Task<Result<GetReply>> getHere(Volume& volume, ObjectName name);
   [[nodiscard]] Task<Result<KeysReply>> askKeys(Shard& asking, const Capability& client,
                                                 CapabilityRight right, KeysRequest request);
-  // What was published stays readable for clients that know its key; the file has a content.
+  // Keeps the file's content, which it has, readable for clients that know its key.
   void keep(const Volume& volume, PublishedVolumeFile file);
 
   EngineCommons& commons_;

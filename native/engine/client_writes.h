@@ -25,8 +25,8 @@
 
 namespace hearth {
 
-// What a client hears of an errno of VolumeFiles: codes of a time when the same request may succeed
-// later, here or elsewhere, for a leader that is away and for an agent that ends.
+// Turns an errno of VolumeFiles into a client's error. A leader that is away and an agent that ends
+// give codes with which the client tries the same request again, here or elsewhere.
 [[nodiscard]] Error volumeError(std::int32_t error, std::string_view what);
 
 class ClientWrites {
@@ -50,8 +50,8 @@ class ClientWrites {
   // that name already stays, and the new one goes. `place` is a name that nobody else uses.
   [[nodiscard]] Task<Result<ContentKey>> beginWhole(ClientIdentity client, tree::Place place,
                                                     std::uint64_t length, tree::Place becomes);
-  // Whether [offset, offset + length) of the ticket is awaited. kTryElsewhere: there is no such
-  // ticket of the client's (any more).
+  // Ok: the ticket awaits [offset, offset + length). kTryElsewhere: the client has no such ticket
+  // (any more).
   [[nodiscard]] Status check(const ContentKey& ticket, const ClientIdentity& client,
                              std::uint64_t offset, std::uint64_t length) const;
   // The bytes from `offset` of the ticket on; the same may come again. Errors as of check(), and of

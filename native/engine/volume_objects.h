@@ -29,7 +29,7 @@ class VolumeObjects {
                                                               std::uint64_t length);
   // The file of the key's value; kNotFound.
   [[nodiscard]] Task<Result<tree::InodeId>> find(ObjectName name);
-  // Whether each key has a value: one question to the leader, beside those for the folder.
+  // Says of each key if it has a value: one question to the leader, beside those for the folder.
   [[nodiscard]] Task<Result<std::vector<bool>>> exist(KeysRequest request);
   // Removes values. Says of each key whether it had one.
   [[nodiscard]] Task<Result<std::vector<bool>>> remove(KeysRequest request);

@@ -1,6 +1,6 @@
-// One writable volume on this node: sessions, publishing, and reading what was published. What its
-// mounts ask (volume_mount/volume_files.h), answered with the leader's help
-// (volume/volume_client.h) and the content cache's. docs/design/sessions.md explains it.
+// One writable volume on this node: sessions, publishing, and reading published content. It answers
+// the volume's mounts (volume_mount/volume_files.h) with the help of the leader
+// (volume/volume_client.h) and of the content cache. docs/design/sessions.md explains it.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,7 @@ struct SessionOptions {
   Clock::duration deadline{};  // of the volume, at first
 };
 
-// What was published of a file last, for readers that come by its key.
+// The content that a file's writer published last, for readers that come by its key.
 struct PublishedVolumeFile {
   std::int32_t error = 0;  // an errno
   tree::Attributes attributes;

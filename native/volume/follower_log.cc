@@ -66,7 +66,7 @@ Task<Result<FollowerReply>> FollowerLog::append(LogAppendMessage message) {
   if (!records.empty()) {
     Status written = co_await write(std::move(records), *end);
     if (!written.ok()) {
-      // What was written of the records, the next call reads.
+      // The next call reads as many of the records as were written.
       (void)co_await close();
       co_return written.error();
     }

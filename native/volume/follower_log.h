@@ -2,8 +2,8 @@
 // in the folder in which this agent would lead, and says where that log ends. It keeps no tree.
 //
 // The log of a follower is a beginning of its leader's: it takes records behind its own last one
-// alone, and begins anew with a checkpoint. What it has answered survives its process, as a
-// leader's log does. One call at a time, on the log's reactor thread.
+// alone, and begins anew with a checkpoint. Records that it has confirmed survive its process, as a
+// leader's do. One call at a time, on the log's reactor thread.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,7 @@ class VolumeLeader {
   struct Options {
     VolumeLog::Options log;
     std::uint64_t epoch = 0;  // that the store gave to this leader: Namespace::lead
-    // Whether the leader's lease runs now; asked after each answer was computed (R9).
+    // True while the leader's lease runs; asked after each answer was computed (R9).
     std::function<bool()> leads;
     // Nanoseconds since the epoch of Unix, for the times of inodes.
     std::function<std::int64_t()> now;
@@ -91,7 +91,7 @@ class VolumeLeader {
   // Once, before it goes, when no call waits any more.
   [[nodiscard]] Task<Status> close();
 
-  // What was executed, durable or not: for the leader's own decisions.
+  // The tree with all executed changes, durable or not: for the leader's own decisions.
   [[nodiscard]] const tree::Namespace& executed() const { return tree_; }
 
   [[nodiscard]] const VolumeLog& log() const { return *log_; }

@@ -145,7 +145,7 @@ export interface EngineVolumes {
    * file of it went meanwhile.
    */
   listVolumeFolder(id: string, folder: bigint, after: bigint, contents: boolean): Promise<PublishedFolder>;
-  /** What files hold now, in their order; undefined for one that is gone or empty. */
+  /** The content of each file now, in their order; undefined for one that is gone or empty. */
   volumeContents(id: string, inodes: readonly bigint[]): Promise<(PublishedContent | undefined)[]>;
   volumeStatistics(): Promise<VolumeStatistics[]>;
 }
