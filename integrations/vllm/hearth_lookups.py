@@ -1,4 +1,4 @@
-"""Questions of vLLM's requests which blocks the volume has, gathered into one batch a step. Used by one thread at a time."""
+"""Lookups of vLLM's requests, which go to the volume as one batch a step. For one thread at a time."""
 
 from __future__ import annotations
 

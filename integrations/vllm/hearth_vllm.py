@@ -1,7 +1,7 @@
 """A secondary tier of vLLM's TieringOffloadingSpec on values of a Hearth volume: vLLM loads HearthTier.
 
-All methods run in the scheduler under the manager's lock. None but drain_jobs() and shutdown() waits: libgd2fs moves the
-bytes between the volume and vLLM's host memory by itself, and ends every batch by its deadline.
+All methods run in the scheduler under the manager's lock. None but drain_jobs() and shutdown() waits: libgd2fs moves
+the bytes between the volume and vLLM's host memory by itself, and ends every batch by its deadline.
 """
 
 from __future__ import annotations

@@ -145,7 +145,8 @@ class VllmTest(VolumeTest):
 
     def test_chunks_that_are_the_same_for_all_layouts_are_shared(self):
         one, two = (
-            {"parallel": SimpleNamespace(world_size=size, tp_size=size, is_parallelism_agnostic=True)} for size in (1, 2)
+            {"parallel": SimpleNamespace(world_size=workers, tp_size=workers, is_parallelism_agnostic=True)}
+            for workers in (1, 2)
         )
         self.store([0], changes=one)
         self.assertEqual(self.open(1, changes=two).find(KEYS[:1]), [True])
