@@ -1,7 +1,7 @@
 """A dynamic back end of SGLang's HiCache on values of a Hearth volume: SGLang loads Storage.
 
 A page is one value, its K and its V, so that it is there as a whole or not at all. SGLang calls from three threads: one
-asks, one reads and one writes. No call raises, because an exception in a read would end SGLang's thread for good.
+asks, one reads and one writes. No call raises OSError: an error is a miss, with a warning now and then.
 """
 
 from __future__ import annotations
