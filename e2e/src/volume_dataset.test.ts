@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { bytesOf, MiB, needsMounts, sha256, until } from '@hearth/common/testing';
 import { Cluster } from '@hearth/common/testing/agents';
 
@@ -37,6 +37,13 @@ describe('a dataset of a scratch volume', () => {
   };
   const add = (agent: string, name: string, path = 'models/a') =>
     cluster.json<{ unchanged: boolean; dataset: Shown }>(agent, 'dataset', 'add', name, `volume://kv/${path}`);
+  /** Of the volume's files on the node of their writer. */
+  const sealedSizes = (): number[] => {
+    const volumes = join(cluster.folder, 'cache-a/volumes');
+    return readdirSync(volumes, { recursive: true, encoding: 'utf8' })
+      .filter((path) => dirname(path).endsWith('/sealed'))
+      .map((path) => statSync(join(volumes, path), { throwIfNoEntry: false })?.size ?? 0);
+  };
   const show = (name: string) => cluster.json<Shown>('c', 'dataset', 'show', name);
 
   it('is read from the node of its writer, warmed by others, and follows a rename when it is added again', async () => {
@@ -65,11 +72,12 @@ describe('a dataset of a scratch volume', () => {
   it('fails as a whole when the volume no longer has bytes that no node has', async () => {
     save('gone', bytesOf(3, MiB));
     await add('a', 'lost', 'models/a/gone');
+    // A node that reads the bytes before they have gone keeps a copy.
+    const hasBytes = () => sealedSizes().includes(MiB);
+    await until('the node of their writer has sealed the bytes', hasBytes);
     rmSync(join(folder, 'gone'));
-    await until('the bytes leave the node of their writer', async () => {
-      const { code } = await cluster.hearth('b', 'cat', 'lost', 'gone');
-      return code === 10;
-    });
+    await until('the bytes leave the node of their writer', () => !hasBytes());
+    assert.equal((await cluster.hearth('b', 'cat', 'lost', 'gone')).code, 10);
     const { state, message } = await show('lost');
     assert.equal(state, 'Failed', message);
     assert.match(message, /gone.*volume kv has no longer this content/);
