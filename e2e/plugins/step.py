@@ -1,6 +1,6 @@
-"""The two steps of each program here, by processes of their own: `python PROGRAM.py store|load MOUNT`.
+"""The steps of each program here, by processes of their own: `python PROGRAM.py store|load|lose MOUNT|ADDRESS`.
 
-Both know the same bytes, so that a load compares what another node has stored.
+All know the same bytes, so that a load compares what another node has stored.
 """
 
 import random
@@ -14,6 +14,6 @@ def content(number: int, size: int) -> bytes:
     return random.Random(number).randbytes(size)
 
 
-def run(store: Step, load: Step) -> None:
-    name, mount = sys.argv[1:]
-    {"store": store, "load": load}[name](mount)
+def run(store: Step, load: Step, lose: Step | None = None) -> None:
+    name, where = sys.argv[1:]
+    {"store": store, "load": load, "lose": lose}[name](where)

@@ -1,35 +1,19 @@
 """The contract of LMCache's native_plugin, without LMCache: two clients of two agents that share a volume."""
 
-import os
 import random
 import select
-import subprocess
 import unittest
 
-if "HEARTH_GD2FS_SERVE" not in os.environ:
-    raise unittest.SkipTest("HEARTH_GD2FS_SERVE names no agent")
-
 from hearth_lmcache import Client
+from volume_agents import TIMEOUT_MS, VolumeTest
 
-TIMEOUT_MS = 3_600_000
 LIMIT_S = 300
 
 
-class LmcacheTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        serve = [os.environ["HEARTH_GD2FS_SERVE"], "--volume"]
-        cls.agents = subprocess.Popen(serve, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        *cls.addresses, os.environ["HEARTH_TOKEN"] = (cls.agents.stdout.readline().strip() for _ in range(3))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.agents.stdin.close()
-        cls.agents.wait()
-        cls.agents.stdout.close()
-
+class LmcacheTest(VolumeTest):
     def open(self, agent, fingerprint="", timeout_ms=TIMEOUT_MS):
-        client = Client("kv", fingerprint or self.id(), "", self.addresses[agent], "test", timeout_ms)
+        named = self.options(agent, fingerprint=fingerprint or "weights", timeout_ms=timeout_ms)
+        client = Client(**named)
         self.addCleanup(client.close)
         return client
 
@@ -95,7 +79,7 @@ class LmcacheTest(unittest.TestCase):
 
     def test_a_space_without_a_fingerprint_is_refused(self):
         with self.assertRaises(ValueError):
-            Client("kv", "", "", self.addresses[0], "test")
+            Client(**self.options(0, fingerprint=""))
 
 
 if __name__ == "__main__":
